@@ -1,0 +1,20 @@
+// lower: the reachable part of a checked Book -> a Flow module. Erasure of types, quantities and proofs, specialisation of polymorphic
+// and template defs by the layout of their erased arguments, A-normal form, closure conversion, and the printer of value mains.
+#pragma once
+#include <string>
+
+#include "checker/core.h"
+#include "codegen/flow.h"
+#include "support/diagnostic.h"
+
+namespace bendc {
+
+struct LowerResult {
+  flow::Module module;
+  Diagnostics diagnostics;       // B5 (cannot be built), U1, L1
+  bool needs_normalise = false;  // main's type has no run-time form (functions, types, proofs, erased fields)
+};
+
+[[nodiscard]] LowerResult lower(core::Book& book, const SourceMap& sources, Interner& names);
+
+}  // namespace bendc
