@@ -1,10 +1,9 @@
 // Interned strings. A Name is compared as an integer; its text lives as long as the interner.
 // One Interner belongs to one compilation (no global state).
 #pragma once
-#include <deque>
-#include <string>
+#include <memory>
 #include <string_view>
-#include <unordered_map>
+#include <vector>
 
 #include "support/id.h"
 
@@ -20,8 +19,16 @@ class Interner {
   [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(texts_.size()); }
 
  private:
-  std::deque<std::string> texts_;  // deque: stable addresses for the views used as keys
-  std::unordered_map<std::string_view, Name> ids_;
+  [[nodiscard]] std::string_view store(std::string_view text);
+  void grow();
+
+  // Open addressing with linear probing: one identifier of a source costs one probe and one compare, where
+  // std::unordered_map costs a list walk and an allocation per new name.
+  std::vector<std::string_view> texts_;        // by name
+  std::vector<uint32_t> hashes_;               // by name
+  std::vector<uint32_t> slots_;                // name index, or kNone; a power of two long
+  std::vector<std::unique_ptr<char[]>> pages_; // text storage with stable addresses
+  size_t page_used_ = 0, page_size_ = 0;
 };
 
 }  // namespace bendc
