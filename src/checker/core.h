@@ -91,6 +91,9 @@ struct Def {
   Span span, name_span, result_span;
   Span fill_span;                      // of the `def L(..)` that fills a law
   uint32_t order = 0;                  // position of its final event in checking order
+  // An instance of a template (minted by the checker): an ordinary def without the `~` parameters, or a def that stands for one of its
+  // `~` arguments. Later phases treat both as any other def.
+  DefId instance_of;                   // the template
 };
 
 // What happens at each step of checking: types are declared from the start, bodies become usable in this order.
@@ -124,6 +127,11 @@ struct Book {
   [[nodiscard]] DefId find_def(Name key) const;
   [[nodiscard]] DataId find_data(Name key) const;
   [[nodiscard]] CtorId find_ctor(Name key) const;
+  // Live calls of templates outside template text: App term -> the instance it calls. The first `templates` arguments of the App are
+  // consumed by the instance. A live Ref in head position of such an App still names the template.
+  std::unordered_map<TermId, DefId> instance_calls;
+  // Parts of checked bodies that no evaluation reaches and that were never checked (a default past the last constructor): do not lower.
+  std::unordered_set<TermId> unchecked;
   std::unordered_map<Name, DefId> def_by_name;
   std::unordered_map<Name, DataId> data_by_name;
   std::unordered_map<Name, CtorId> ctor_by_name;
