@@ -1,0 +1,43 @@
+// Runs one case on one lane and judges it. In: a Case, the bendc to test, limits. Out: a verdict and, for a failure, what differed.
+// Lanes: `check` (bendc check, or build for what must be refused there), `run` (bendc run), `build` (bendc build, then the executable), `threads`
+// (bendc run with four of them), `dump` (an intermediate form's lines). A program must give the same output on every lane it runs on.
+#pragma once
+#include "case.h"
+#include "process.h"
+
+namespace bendc::tests {
+
+enum class Lane { Check, Run, Build, Threads, Dump };
+
+struct LaneInfo {
+  Lane lane;
+  std::string_view name;
+  bool standard;  // part of the default set
+};
+inline constexpr LaneInfo kLanes[] = {
+    {Lane::Check, "check", true}, {Lane::Dump, "dump", true}, {Lane::Run, "run", true}, {Lane::Build, "build", true}, {Lane::Threads, "threads", false},
+};
+[[nodiscard]] std::string_view lane_name(Lane lane);
+[[nodiscard]] std::optional<Lane> lane_named(std::string_view name);
+
+enum class Verdict { Pass, Fail, Unsupported };  // Unsupported: every error reported is U1
+
+struct Outcome {
+  Verdict verdict = Verdict::Fail;
+  std::string detail;   // of a failure: what was expected and seen, one finding a line
+  std::string command;  // to repeat it by hand
+  double seconds = 0;
+  // The expectation lines that would make this lane pass; absent when what happened must never become an expectation (crash, time-out, usage, U1).
+  std::optional<std::vector<std::string>> observed;
+};
+
+struct RunContext {
+  std::filesystem::path bendc;
+  std::filesystem::path scratch;  // an existing folder; each run makes its own below
+  Limits limits;
+};
+
+[[nodiscard]] std::vector<Lane> lanes_of(const Case& c, const std::vector<Lane>& chosen);
+[[nodiscard]] Outcome run_case(const Case& c, Lane lane, const RunContext& context);
+
+}  // namespace bendc::tests
