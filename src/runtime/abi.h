@@ -7,7 +7,9 @@
    (payload << 32) | (index << 3) | 7.
    An array word: block address (48 bits) | log2(slots) << 56. The block: { u32 handles; u32 reserved; u64 reserved } then the
    slots at offset 16, each BendLayout.size bytes (the alloc size of the element type).
-   An object word (closure, any, request): address of { u32 count; u32 object id; payload }.
+   An object word (closure, any, request): address of { u32 count; u32 object id; payload }. An `any` word that is 0 or has bit 0 set is an
+   immediate: never counted, never dereferenced. Handles of the runtime (Chan, File, Socket, Listener) are such immediates.
+   Every node, object and block has at least 16 bytes and a multiple of 8; a BendLayout.size of 8 counts as 16.
    Nodes: { u32 count; u32 first u32-sized live field, tag, or padding; rest }. count = number of references; a new node has 1.
    Static (immortal) nodes have count >= 0x80000000 and are never counted nor freed.
 
@@ -89,7 +91,8 @@ typedef struct BendDataInfo {
 enum BendObjectKind { BEND_OBJECT_CLOSURE = 0, BEND_OBJECT_BOX = 1, BEND_OBJECT_REQUEST = 2 };
 
 struct BendTask;
-/* An effect: reads its arguments (owned) from the request's payload { BendWord continuation; args.. } and writes its answer.
+/* An IO.OP Request word is a node { count, padding, object word }: the runtime frees that node and hands the object to handler and resume.
+   An effect: reads its arguments (owned) from the request's payload { BendWord continuation; args.. } and writes its answer.
    Returns BEND_DONE, or BEND_PARKED when the runtime will write the answer and resume later. */
 enum { BEND_DONE = 0, BEND_PARKED = 1 };
 typedef int (*BendHandler)(BendWorker*, struct BendTask*, void* payload, void* answer);
@@ -112,7 +115,7 @@ enum BendMainKind { BEND_MAIN_IO = 1, BEND_MAIN_VALUE = 2 };
 typedef struct BendProgram {
   uint32_t abi_version;
   uint32_t main_kind;
-  void* entry;                           /* IO: BendWord (*)(BendWorker*) -> IO.OP; value: void (*)(BendWorker*) */
+  void* entry;                           /* IO: BendWord (*)(BendWorker*) -> IO.OP; value: void (*)(BendWorker*): shows the value without a newline, the runtime adds it */
   BendWord (*apply_unit)(BendWorker*, BendWord closure); /* applies a fn(struct{}) -> ref IO.OP closure (IO.spawn); may be null */
   const BendObjectInfo* objects;
   uint32_t object_count;
