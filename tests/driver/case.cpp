@@ -26,9 +26,7 @@ std::optional<int> read_int(std::string_view text) {
   return value;
 }
 
-bool is_expectation(std::string_view line) {
-  return line.starts_with("#|") || line.starts_with("#! exit ") || line.starts_with("#! error ");
-}
+bool is_expectation(std::string_view line) { return line.starts_with("#|") || line.starts_with("#! exit ") || line.starts_with("#! error "); }
 
 // The text after a marker such as `#|`: nothing, or one blank and the text.
 std::optional<std::string_view> marked_text(std::string_view line, size_t marker) {

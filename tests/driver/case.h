@@ -39,9 +39,9 @@ struct VirtualFile {
 };
 
 struct Case {
-  std::string id;                   // "run/scan_small", "shared/run/scan_small"
-  std::filesystem::path file;       // absolute path of the case's file
-  bool writable = false;            // our own: --update may rewrite it
+  std::string id;              // "run/scan_small", "shared/run/scan_small"
+  std::filesystem::path file;  // absolute path of the case's file
+  bool writable = false;       // our own: --update may rewrite it
   Command command = Command::Run;
   bool expects_output = false;      // has `#|` lines or `#! exit`
   std::vector<std::string> output;  // expected lines of stdout

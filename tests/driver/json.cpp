@@ -61,7 +61,9 @@ class Scanner {
             rest_.remove_prefix(4);
             c = '?';
             break;
-          case '"': case '\\': case '/': break;
+          case '"':
+          case '\\':
+          case '/': break;
           default: return false;
         }
       }

@@ -1,5 +1,6 @@
-// Known failures: files of tests/known/, one `ID reason` a line (`#` starts a comment). Such a case still runs; its failure is shown with the reason and
-// counted apart, and its success is a failure, so that the list cannot outlive the fault. `code:B4 reason` stands for a diagnostic code without a case.
+// Known failures: files of tests/known/, one `ID reason` a line (`#` starts a comment). Such a case still runs; its failure is shown with the reason
+// and counted apart, and its success is a failure, so that the list cannot outlive the fault. `code:B4 reason` stands for a diagnostic code without a
+// case.
 #pragma once
 #include <filesystem>
 #include <map>

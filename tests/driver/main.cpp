@@ -217,7 +217,8 @@ class Report {
       }
     }
     for (const auto& [id, reason] : known_.reasons) {
-      if (!seen_.contains(id) && !id.starts_with("shared/") && not_on_lanes_ == 0) fail(fmt::format("tests/known lists {}, which does not exist or does not fail", id));
+      if (!seen_.contains(id) && !id.starts_with("shared/") && not_on_lanes_ == 0)
+        fail(fmt::format("tests/known lists {}, which does not exist or does not fail", id));
     }
   }
 
@@ -260,8 +261,9 @@ int run_selftest(const Options& options, const RunContext& context) {
     const std::string& id = outcome.c->id;
     std::string_view name = std::string_view(id).substr(id.rfind('/') + 1);
     Verdict verdict = outcome.verdict();
-    bool good = !outcome.lanes.empty() && ((name.starts_with("pass_") && verdict == Verdict::Pass) || (name.starts_with("fail_") && verdict == Verdict::Fail) ||
-                                           (name.starts_with("unsupported_") && verdict == Verdict::Unsupported));
+    bool good = !outcome.lanes.empty() &&
+                ((name.starts_with("pass_") && verdict == Verdict::Pass) || (name.starts_with("fail_") && verdict == Verdict::Fail) ||
+                 (name.starts_with("unsupported_") && verdict == Verdict::Unsupported));
     std::string details;
     for (const LaneOutcome& lane : outcome.lanes) details += lane.outcome.detail;
     for (const std::string& line : split_lines(read_file(outcome.c->file).value_or(""))) {

@@ -119,8 +119,10 @@ ProcessResult run_process(const std::vector<std::string>& words, const std::file
     }
   }
   kill(-pid, SIGKILL);  // what it left behind in its group
-  while (out_open && drain(out.read_end, result.out)) {}
-  while (err_open && drain(err.read_end, result.err)) {}
+  while (out_open && drain(out.read_end, result.out)) {
+  }
+  while (err_open && drain(err.read_end, result.err)) {
+  }
   result.seconds = elapsed();
   if (!stopped) {
     result.end = WIFEXITED(wait_status) ? End::Exited : End::Signaled;

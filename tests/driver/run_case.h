@@ -15,7 +15,8 @@ struct LaneInfo {
   bool standard;  // part of the default set
 };
 inline constexpr LaneInfo kLanes[] = {
-    {Lane::Check, "check", true}, {Lane::Dump, "dump", true}, {Lane::Run, "run", true}, {Lane::Build, "build", true}, {Lane::Threads, "threads", false},
+    {Lane::Check, "check", true}, {Lane::Dump, "dump", true},        {Lane::Run, "run", true},
+    {Lane::Build, "build", true}, {Lane::Threads, "threads", false},
 };
 [[nodiscard]] std::string_view lane_name(Lane lane);
 [[nodiscard]] std::optional<Lane> lane_named(std::string_view name);

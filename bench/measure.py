@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""Measures bendc against C: scripts/bench [scan|start|all] [--size N] [--rounds N]
+
+scan   exclusive prefix sum of 2^26 U32 on one thread: stdlib Scan and, where ../shared/cases/seed is there, the seed module, at depths 0, 8 and 12,
+       against the kernel of bench/twins/scan.c (gcc and clang -O3; the better is "C"). A scan's time is the difference of two runs that differ by
+       eight scans, so that start, fill and checksum drop out. Contenders take turns; medians and quartiles over the rounds.
+start  wall time of `bendc run` and `bendc build` of a hello program, with the phases.
+all    every row above.
+
+Every run's checksum is compared; a wrong one stops the measurement. Results go to bench/results/ROW.json.
+"""
+import argparse
+import datetime
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+BENDC = os.path.join(ROOT, "build", "release", "bendc")
+WORK = os.path.join(ROOT, "build", "bench")
+RESULTS = os.path.join(ROOT, "bench", "results")
+CPU = "x86-64-v3"
+DEPTHS = (0, 8, 12)
+EXTRA_SCANS = 8
+
+
+def progress(text):
+    if sys.stderr.isatty():
+        print("\r\033[K" + text, end="", file=sys.stderr, flush=True)
+
+
+def stop(text):
+    progress("")
+    sys.exit("bench: " + text)
+
+
+def command(words, **options):
+    """Runs a command that must succeed; its stdout."""
+    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, **options)
+    if done.returncode != 0:
+        stop(f"{' '.join(words)}: exit status {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def timed(words, **options):
+    start = time.perf_counter()
+    out = command(words, **options)
+    return time.perf_counter() - start, out.strip()
+
+
+def summary(samples):
+    ordered = sorted(samples)
+    quartiles = statistics.quantiles(ordered, n=4) if len(ordered) > 1 else [ordered[0]] * 3
+    return {"median": statistics.median(ordered), "low": quartiles[0], "high": quartiles[2], "rounds": len(ordered)}
+
+
+def first_line(words):
+    try:
+        return command(words).splitlines()[0]
+    except FileNotFoundError:
+        return None
+
+
+def machine():
+    model = platform.machine()
+    with open("/proc/cpuinfo", encoding="utf-8") as info:
+        for line in info:
+            if line.startswith("model name"):
+                model = line.split(":", 1)[1].strip()
+                break
+    commit = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True, check=False).stdout.strip()
+    return {
+        "processor": model,
+        "threads": os.cpu_count(),
+        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+        "commit": commit,
+        "gcc": first_line(["gcc", "--version"]),
+        "clang": first_line(["clang", "--version"]),
+        "bendc": first_line([BENDC, "--version"]),
+    }
+
+
+def save(row, result):
+    os.makedirs(RESULTS, exist_ok=True)
+    path = os.path.join(RESULTS, row + ".json")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(result, file, indent=1)
+        file.write("\n")
+    print(f"written to {os.path.relpath(path)}")
+
+
+def build_bend(source, name):
+    out = os.path.join(WORK, name)
+    command([BENDC, "build", source, "-o", out, "-O3", "--cpu", CPU])
+    return out
+
+
+def scan_contenders(size):
+    """name -> the words of a run, up to the number of scans; C compilers first."""
+    contenders = {}
+    folder = os.path.join(WORK, "scan")
+    os.makedirs(folder, exist_ok=True)
+    for cc in ("gcc", "clang"):
+        if shutil.which(cc):
+            out = os.path.join(folder, "twin_" + cc)
+            command([cc, "-O3", "-march=" + CPU, "-w", "-o", out, os.path.join(ROOT, "bench", "scan", "twin.c"), "-lm"])
+            contenders["C " + cc] = [out, str(size)]
+    if not contenders:
+        stop("neither gcc nor clang is there")
+    main = os.path.join(ROOT, "bench", "scan", "main.bend")
+    programs = {"Scan": build_bend(main, "scan/stdlib")}
+    seed = os.path.join(ROOT, "..", "shared", "cases", "seed", "scan.bend")
+    if os.path.exists(seed):
+        # The same program over the seed module: only the import differs.
+        shutil.copyfile(seed, os.path.join(folder, "scan.bend"))
+        with open(main, encoding="utf-8") as file:
+            text = file.read().replace("import Scan\n", "import ./scan.bend as Scan\n")
+        seeded = os.path.join(folder, "seed_main.bend")
+        with open(seeded, "w", encoding="utf-8") as file:
+            file.write(text)
+        programs["seed"] = build_bend(seeded, "scan/seed")
+    for name, program in programs.items():
+        for depth in DEPTHS:
+            contenders[f"{name} depth {depth}"] = [program, str(size), str(depth)]
+    return contenders
+
+
+def bench_scan(options):
+    contenders = scan_contenders(options.size)
+    environment = dict(os.environ, BEND_THREADS="1", BEND_GPU="off")
+    few, many = 1, 1 + EXTRA_SCANS
+    samples = {name: [] for name in contenders}
+    checksums = {}
+    for turn in range(options.rounds + 1):  # the first round warms up
+        for name, words in contenders.items():
+            progress(f"round {turn}/{options.rounds}: {name}")
+            seconds = {}
+            for count in (few, many):
+                seconds[count], seen = timed(words + [str(count)], env=environment)
+                expected = checksums.setdefault(count, seen)
+                if seen != expected:
+                    stop(f"{name}: checksum after {count} scans is {seen}, C's is {expected}")
+            if turn > 0:
+                samples[name].append((seconds[many] - seconds[few]) / EXTRA_SCANS)
+    progress("")
+    rows = {name: summary(values) for name, values in samples.items()}
+    best = min((name for name in rows if name.startswith("C ")), key=lambda name: rows[name]["median"])
+    base = rows[best]["median"]
+    print(f"exclusive scan of 2^{options.size} U32, one thread, {CPU}; checksums {' '.join(checksums.values())}")
+    print(f"{'contender':18}{'median ms':>11}{'quartiles ms':>20}{'ratio to C':>12}")
+    for name, row in rows.items():
+        row["ratio"] = row["median"] / base
+        print(f"{name:18}{row['median'] * 1e3:11.2f}{row['low'] * 1e3:11.2f} -{row['high'] * 1e3:7.2f}{row['ratio']:12.2f}")
+    save("scan", {"machine": machine(), "size": options.size, "cpu": CPU, "c": best, "checksums": checksums, "rows": rows})
+
+
+def bench_start(options):
+    os.makedirs(WORK, exist_ok=True)
+    hello = os.path.join(ROOT, "bench", "start", "hello.bend")
+    contenders = {
+        "bendc run": [BENDC, "run", hello],
+        "bendc build": [BENDC, "build", hello, "-o", os.path.join(WORK, "hello")],
+        "the built program": [os.path.join(WORK, "hello")],
+    }
+    command(contenders["bendc build"])
+    samples = {name: [] for name in contenders}
+    for turn in range(3 * options.rounds + 1):
+        for name, words in contenders.items():
+            progress(f"round {turn}/{3 * options.rounds}: {name}")
+            seconds, seen = timed(words)
+            if name != "bendc build" and seen != "hello":
+                stop(f"{name} printed {seen!r}")
+            if turn > 0:
+                samples[name].append(seconds)
+    progress("")
+    rows = {name: summary(values) for name, values in samples.items()}
+    print("a hello program, wall time")
+    for name, row in rows.items():
+        print(f"{name:18}{row['median'] * 1e3:11.1f} ms{row['low'] * 1e3:11.1f} -{row['high'] * 1e3:7.1f}")
+    phases = subprocess.run([BENDC, "run", "--time-phases", hello], capture_output=True, text=True, check=False)
+    print(phases.stderr.rstrip())
+    save("start", {"machine": machine(), "rows": rows, "phases": phases.stderr.splitlines()})
+
+
+ROWS = {"scan": bench_scan, "start": bench_start}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rows", nargs="*", default=["all"], choices=[*ROWS, "all"], metavar="ROW")
+    parser.add_argument("--size", type=int, default=26, help="log2 of the scan's entries (26)")
+    parser.add_argument("--rounds", type=int, default=7, help="measured rounds (7)")
+    options = parser.parse_args()
+    for row in ROWS if "all" in options.rows else options.rows:
+        ROWS[row](options)
+
+
+if __name__ == "__main__":
+    main()
