@@ -1,0 +1,82 @@
+// The LLVM back end as others see it: Flow module -> opaque LLVM module -> optimised -> object bytes -> linked into this process (ORC)
+// or written to a file. Only this folder includes LLVM headers. Errors are strings: every one of them is an internal error, except
+// a machine's (unknown CPU name) and a missing symbol at load time.
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "codegen/flow.h"
+#include "support/source.h"
+
+struct BendProgram;
+
+namespace bendc::codegen {
+
+struct IrModule;
+struct IrModuleDeleter { void operator()(IrModule* module) const; };
+using IrModulePtr = std::unique_ptr<IrModule, IrModuleDeleter>;
+
+struct Machine;
+struct MachineDeleter { void operator()(Machine* machine) const; };
+using MachinePtr = std::unique_ptr<Machine, MachineDeleter>;
+
+enum class TargetKind : uint8_t { Host, Device };
+
+struct MachineOptions {
+  std::string cpu = "native";      // an LLVM CPU name, or "native"
+  int optimize = 2;                // 0..3
+};
+// A machine for this host's triple; `error` is set and null returned for an unknown CPU.
+[[nodiscard]] MachinePtr host_machine(const MachineOptions& options, std::string& error);
+
+struct EmitOptions {
+  TargetKind target = TargetKind::Host;
+  bool threads = false;            // values are shared between threads: counts change atomically
+  bool with_main = false;          // emit `main`, calling bend_start
+  std::string program_name;        // BendProgram::name
+  const SourceMap* sources = nullptr;  // for the sites of run-time errors; null: no line numbers
+};
+// Never fails on a module the Flow verifier accepts.
+[[nodiscard]] IrModulePtr emit_module(const flow::Module& module, const Machine& machine, const EmitOptions& options);
+
+[[nodiscard]] std::string verify_ir(const IrModule& module);       // first complaint, or empty
+[[nodiscard]] std::string print_ir(const IrModule& module);
+
+// level 0: only what code generation relies on; 1: fast to compile (default of `run`); 2, 3: LLVM's pipelines of those names.
+[[nodiscard]] std::string optimize_module(IrModule& module, const Machine& machine, int level);
+
+struct ObjectResult {
+  std::string bytes;               // ELF object, or assembly text
+  std::string error;
+};
+[[nodiscard]] ObjectResult emit_object(IrModule& module, const Machine& machine);
+[[nodiscard]] ObjectResult emit_assembly(IrModule& module, const Machine& machine);
+
+struct Symbol {
+  std::string name;
+  void* address;
+};
+// What generated code may call: the functions of runtime/abi.def, the effects of runtime/effects.def, and libc's memory and rounding functions.
+[[nodiscard]] std::vector<Symbol> runtime_symbols();
+
+// An object linked into this process. The program lives as long as this value.
+class LoadedProgram {
+ public:
+  LoadedProgram();
+  ~LoadedProgram();
+  LoadedProgram(LoadedProgram&&) noexcept;
+  LoadedProgram& operator=(LoadedProgram&&) noexcept;
+
+  const BendProgram* program = nullptr;
+  std::string error;               // "missing symbol bend_eff_x"
+
+ private:
+  friend LoadedProgram load_object(std::string_view object, const Machine& machine, const std::vector<Symbol>& symbols);
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+[[nodiscard]] LoadedProgram load_object(std::string_view object, const Machine& machine, const std::vector<Symbol>& symbols);
+
+}  // namespace bendc::codegen

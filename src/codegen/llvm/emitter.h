@@ -1,0 +1,238 @@
+// Inside the back end: Flow -> LLVM IR. A Flow value is a list of scalar LLVM values, its leaves (memory_layout.h), so that records and
+// sums live in registers and join points get scalar phis. All memory of the heap is touched through ModuleEmitter's heap functions
+// (heap.cpp, counts.cpp, arrays.cpp), which is where a device target differs from the host.
+#pragma once
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/MDBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "codegen/flow.h"
+#include "codegen/llvm/context.h"
+#include "codegen/memory_layout.h"
+#include "runtime/abi.h"
+
+namespace bendc::codegen {
+
+using Leaves = llvm::SmallVector<llvm::Value*, 4>;
+using LeafSpan = llvm::ArrayRef<llvm::Value*>;
+using Builder = llvm::IRBuilder<>;
+
+struct IrModule {
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> module;
+};
+
+enum class Rt : uint8_t {
+#define BENDC_RT(name, result, args) name,
+#include "runtime/abi.def"
+#undef BENDC_RT
+};
+
+// Functions on a cycle of tail calls run in constant stack: they use the tail-call convention and `musttail` among themselves.
+struct TailGroups {
+  std::vector<uint32_t> group;     // by function; the last entry stands for "any closure"
+  std::vector<bool> cyclic;        // by function, same indexing
+};
+[[nodiscard]] TailGroups find_tail_groups(const flow::Module& module);
+// The closure application `let x = apply ..; ret x` in tail position.
+[[nodiscard]] bool is_tail_apply(const flow::Module& module, const flow::Node& node);
+
+class ModuleEmitter {
+ public:
+  ModuleEmitter(const flow::Module& module, llvm::Module& ir, const EmitOptions& options);
+  void run();
+
+  // --- types (types.cpp) ---
+  [[nodiscard]] llvm::Type* leaf_type(flow::LeafKind kind) const;
+  [[nodiscard]] bool returns_indirect(flow::TypeId type);   // through an out pointer: more leaves than return registers
+  [[nodiscard]] llvm::Type* return_type(flow::TypeId type);
+  // worker, out pointer if indirect, leaves of `params` (after `leading` fixed parameters)
+  [[nodiscard]] llvm::FunctionType* function_type(llvm::ArrayRef<llvm::Type*> leading, llvm::ArrayRef<flow::TypeId> params, flow::TypeId result);
+  [[nodiscard]] llvm::FunctionType* code_type(flow::TypeId fn);    // of a closure's code: worker, out?, object, argument leaves
+  // Exclusive upper bound of each leaf's values, 0 when none is known.
+  [[nodiscard]] std::vector<uint64_t> leaf_limits(flow::TypeId type);
+  [[nodiscard]] Leaves split_result(Builder& b, llvm::Value* result, flow::TypeId type);
+  [[nodiscard]] llvm::Value* join_result(Builder& b, LeafSpan leaves, flow::TypeId type);
+  // A leaf as another machine kind: same bits, zero-extended or truncated.
+  [[nodiscard]] llvm::Value* cast_leaf(Builder& b, llvm::Value* value, flow::LeafKind to);
+
+  // --- memory (heap.cpp) ---
+  enum class Region : uint8_t { Worker, Node, ArrayHeader, ArrayI32, ArrayF32, ArrayI64, Frame };
+  llvm::Value* load(Builder& b, llvm::Type* type, llvm::Value* base, uint32_t offset, Region region, uint64_t limit = 0);
+  void store(Builder& b, llvm::Value* value, llvm::Value* base, uint32_t offset, Region region);
+  [[nodiscard]] Leaves load_value(Builder& b, flow::TypeId type, llvm::Value* base, uint32_t offset, bool array_slot);
+  void store_value(Builder& b, flow::TypeId type, LeafSpan leaves, llvm::Value* base, uint32_t offset, bool array_slot);
+  [[nodiscard]] Leaves load_frame(Builder& b, flow::TypeId type, llvm::Value* base);
+  void store_frame(Builder& b, flow::TypeId type, LeafSpan leaves, llvm::Value* base);
+  [[nodiscard]] llvm::Value* alloc(Builder& b, llvm::Value* worker, uint32_t bytes);
+  void free(Builder& b, llvm::Value* worker, llvm::Value* node, uint32_t bytes);
+  llvm::CallInst* call_runtime(Builder& b, Rt function, llvm::ArrayRef<llvm::Value*> args);
+  void fail(Builder& b, llvm::Value* worker, uint32_t error, const std::string& site);   // ends the block
+
+  // --- references, objects (refs.cpp) ---
+  [[nodiscard]] llvm::Value* ref_address(Builder& b, llvm::Value* word, flow::DataId data, uint32_t ctor);
+  [[nodiscard]] llvm::Value* ref_address(Builder& b, llvm::Value* word, flow::DataId data);
+  [[nodiscard]] llvm::Value* ref_ctor(Builder& b, llvm::Value* word, flow::DataId data);            // i32 index
+  [[nodiscard]] llvm::Value* ref_is_node(Builder& b, llvm::Value* word, flow::DataId data);         // i1, or null: always
+  [[nodiscard]] Leaves ref_field(Builder& b, llvm::Value* word, flow::DataId data, uint32_t ctor, uint32_t field);
+  // `token`: memory to reuse when not null; may be null itself.
+  [[nodiscard]] llvm::Value* construct(Builder& b, llvm::Value* worker, flow::DataId data, uint32_t ctor, llvm::ArrayRef<Leaves> fields, llvm::Value* token);
+  [[nodiscard]] llvm::Value* new_object(Builder& b, llvm::Value* worker, uint32_t id, llvm::ArrayRef<flow::TypeId> types, llvm::ArrayRef<Leaves> fields);
+  [[nodiscard]] Leaves apply(Builder& b, llvm::Value* worker, llvm::Value* closure, LeafSpan argument, flow::TypeId fn, llvm::Value* frame, bool must_tail);
+
+  // --- counts (counts.cpp) ---
+  void retain(Builder& b, flow::TypeId type, LeafSpan leaves, llvm::Value* amount);
+  void release(Builder& b, llvm::Value* worker, flow::TypeId type, LeafSpan leaves);
+  [[nodiscard]] llvm::Value* is_unique(Builder& b, llvm::Value* node);
+  [[nodiscard]] bool counts_matter(flow::DataId data);        // some constructor is a node
+
+  // --- tables (tables.cpp) ---
+  [[nodiscard]] llvm::Constant* layout_info(flow::TypeId type);
+  [[nodiscard]] llvm::Constant* data_info(flow::DataId data);
+  [[nodiscard]] uint32_t closure_id(flow::FuncId func, uint32_t captures);
+  [[nodiscard]] uint32_t box_id(flow::TypeId type);
+  [[nodiscard]] uint32_t request_id(flow::EffectId effect, flow::TypeId continuation);
+  [[nodiscard]] llvm::Constant* text(const std::string& bytes);               // zero-terminated
+  [[nodiscard]] llvm::Constant* string_word(uint32_t index);                  // a static String as an i64 constant
+  [[nodiscard]] llvm::Constant* objects_table() { return objects_; }
+
+  [[nodiscard]] llvm::Function* function(flow::FuncId id) { return functions_[id.index]; }
+  [[nodiscard]] std::string site(flow::FuncId func, Span span) const;
+  [[nodiscard]] llvm::BasicBlock* block(Builder& b, const char* name);
+  [[nodiscard]] llvm::MDNode* unlikely() { return unlikely_; }
+  // An internal helper function, built on first use.
+  llvm::Function* helper(const std::string& name, llvm::FunctionType* type, const std::function<void(llvm::Function*, Builder&)>& build);
+  void mark_function(llvm::Function* function);
+  void mark_worker(llvm::Function* function);
+  void mark_limits(llvm::Function* function, uint32_t first, flow::TypeId type);
+
+  const flow::Module& flow;
+  flow::Layouts layouts;
+  llvm::Module& ir;
+  llvm::LLVMContext& context;
+  const EmitOptions& options;
+  TailGroups tails;
+  std::vector<Leaves> values;                  // by VarId: variables are bound once in the whole module
+  llvm::Type *i1, *i8, *i32, *i64, *f32, *ptr, *void_type;
+
+ private:
+  struct Object {
+    uint32_t kind = 0;
+    llvm::Constant* layout = nullptr;
+    llvm::Constant *code = nullptr, *handler = nullptr, *resume = nullptr;
+    uint32_t answer_size = 0, answer_align = 0;
+    std::string name;
+  };
+  struct PlacedSlot {
+    uint32_t offset, kind;
+    llvm::Constant* info;
+  };
+  void declare_functions();
+  void emit_entry();
+  void finish_tables();
+  [[nodiscard]] llvm::Constant* constant(llvm::StructType* type, llvm::ArrayRef<llvm::Constant*> fields);
+  [[nodiscard]] llvm::Constant* global(llvm::Constant* value, const llvm::Twine& name);
+  void collect_slots(flow::TypeId type, llvm::ArrayRef<uint32_t> leaf_offsets, uint32_t base, std::vector<PlacedSlot>& out);
+  [[nodiscard]] llvm::Constant* sum_info(flow::TypeId type, llvm::ArrayRef<uint32_t> leaf_offsets);
+  [[nodiscard]] llvm::Constant* layout_constant(uint32_t size, uint32_t words_log2, const std::vector<PlacedSlot>& slots);
+  [[nodiscard]] llvm::Constant* fields_layout(const flow::FieldsLayout& layout, llvm::ArrayRef<flow::TypeId> types);
+  [[nodiscard]] llvm::Constant* object_layout(llvm::ArrayRef<flow::TypeId> types);
+  llvm::Function* emit_code(flow::FuncId func, uint32_t captures);
+  llvm::Function* emit_resume(flow::EffectId effect, flow::TypeId continuation);
+  [[nodiscard]] llvm::Constant* number(uint64_t value) const { return llvm::ConstantInt::get(i32, value); }
+  llvm::Function* retain_helper(flow::TypeId type);
+  llvm::Function* release_helper(flow::TypeId type);
+  void retain_node(Builder& b, llvm::Value* node, llvm::Value* amount);
+
+  std::vector<llvm::Function*> functions_;
+  std::map<std::string, llvm::Function*> helpers_;
+  std::vector<llvm::Function*> runtime_;
+  std::map<uint32_t, llvm::GlobalVariable*> layout_infos_, data_infos_;
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> closure_ids_;
+  std::map<uint32_t, uint32_t> box_ids_, request_ids_;
+  std::map<std::string, llvm::Constant*> texts_;
+  std::map<uint32_t, llvm::Constant*> strings_;
+  std::vector<Object> object_list_;
+  llvm::GlobalVariable* objects_ = nullptr;    // placeholder until the table is complete
+  llvm::StructType *slot_type_, *layout_type_, *sum_type_, *ctor_type_, *data_type_, *object_type_, *program_type_;
+  llvm::MDNode* regions_[7] = {};
+  llvm::MDNode* unlikely_ = nullptr;
+};
+
+// One function's body. Bodies are walked with a work list, so that nesting of matches costs no stack.
+class FuncEmitter {
+ public:
+  FuncEmitter(ModuleEmitter& module, flow::FuncId id);
+  void run();
+
+ private:
+  struct Work {
+    llvm::BasicBlock* block;
+    flow::NodeId node;
+  };
+  struct JoinPoint {
+    llvm::BasicBlock* block = nullptr;
+    Leaves phis;
+  };
+
+  // emit_func.cpp
+  void body(flow::NodeId id);
+  void open(const flow::Node& node);
+  void drop(flow::VarId var);
+  void join(const flow::Node& node);
+  void fork(const flow::Node& node);
+  void branch(const flow::Node& node, llvm::Value* subject);
+  void ret(LeafSpan leaves);
+  void tail(const flow::Node& node);
+  void jump(const flow::Node& node);
+  // emit_expr.cpp
+  Leaves expr(const flow::Node& node);
+  Leaves call(flow::FuncId callee, Slice args);
+  Leaves variant(const flow::Node& node);
+  Leaves variant_get(flow::VarId subject, uint64_t variant, uint64_t field);
+  Leaves request(const flow::Node& node);
+  Leaves box(const flow::Node& node);
+  Leaves unbox(const flow::Node& node);
+  // emit_prim.cpp
+  Leaves prim(const flow::Node& node);
+  Leaves nat_checked(llvm::Value* value);
+  Leaves show_text(const flow::Node& node);
+  llvm::Value* boolean(llvm::Value* bit);
+  llvm::Value* cmp(llvm::Value* less, llvm::Value* equal);
+  Leaves runtime_f32(Rt function, llvm::ArrayRef<llvm::Value*> args);
+  // emit_array.cpp
+  Leaves array_prim(const flow::Node& node);
+  Leaves atomic_prim(const flow::Node& node);
+  llvm::Value* slot_address(llvm::Value* handle, llvm::Value* index, flow::TypeId element, bool in_range);
+  llvm::Value* block_address(llvm::Value* handle);
+  void fill(llvm::Value* handle, flow::TypeId element, LeafSpan value);
+
+  Leaves& value(flow::VarId var) { return m_.values[var.index]; }
+  llvm::Value* scalar(flow::VarId var);
+  void bind(flow::VarId var, Leaves leaves);
+  [[nodiscard]] flow::TypeId type(flow::VarId var) const { return m_.flow.vars[var].type; }
+  [[nodiscard]] const flow::Type& kind(flow::VarId var) const { return m_.flow.types[type(var)]; }
+  void check(llvm::Value* bad, uint32_t error);          // run-time error `error` when `bad`
+  llvm::Value* frame(uint32_t bytes);                    // scratch memory of this call, shared by all its uses
+  [[nodiscard]] std::string site() const { return m_.site(id_, span_); }
+
+  ModuleEmitter& m_;
+  flow::FuncId id_;
+  const flow::Func& func_;
+  llvm::Function* fn_;
+  Builder b_;
+  llvm::Value* worker_ = nullptr;
+  llvm::Value* out_ = nullptr;
+  llvm::AllocaInst* frame_ = nullptr;
+  uint32_t frame_bytes_ = 0;
+  Span span_;
+  std::vector<Work> work_;
+  std::map<uint32_t, JoinPoint> joins_;
+  std::map<uint32_t, uint32_t> token_bytes_;             // by token variable: size of the memory it stands for
+};
+
+}  // namespace bendc::codegen

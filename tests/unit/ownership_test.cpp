@@ -1,0 +1,86 @@
+// Ownership insertion on small Flow programs: the text after the pass shows each dup, drop, open and reuse.
+#include <doctest/doctest.h>
+
+#include "codegen/flow_text.h"
+#include "codegen/flow_verify.h"
+#include "codegen/passes.h"
+
+using namespace bendc;
+
+namespace {
+
+std::string after_passes(const char* text) {
+  flow::ParsedFlow parsed = flow::parse_module(text);
+  REQUIRE(parsed.error == "");
+  PassOptions options;
+  options.verify = true;
+  PassReport report = run_passes(parsed.module, options);
+  CHECK(report.internal_error == "");
+  return flow::print_module(parsed.module);
+}
+
+bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+
+const char* kList = "data D0 \"List\" { nullary \"Nil\"(); node \"Con\"(u32, ref D0) }\n";
+
+}  // namespace
+
+TEST_CASE("flow text round trip") {
+  std::string text = std::string(kList) +
+                     "fn @sum(%xs: ref D0, %acc: u32) -> u32 {\n  case %xs {\n    0 => {\n      ret %acc\n    }\n    1 => {\n"
+                     "      let %h: u32 = con_get 1 0(%xs)\n      let %t: ref D0 = con_get 1 1(%xs)\n      let %s: u32 = u32.add(%acc, %h)\n"
+                     "      tail @sum(%t, %s)\n    }\n  }\n}\n";
+  flow::ParsedFlow parsed = flow::parse_module(text);
+  REQUIRE(parsed.error == "");
+  std::string once = flow::print_module(parsed.module);
+  flow::ParsedFlow again = flow::parse_module(once);
+  REQUIRE(again.error == "");
+  CHECK(flow::print_module(again.module) == once);
+  CHECK(flow::verify(parsed.module) == "");
+}
+
+TEST_CASE("a consuming fold opens its nodes and loops") {
+  std::string out = after_passes((std::string(kList) +
+                                  "fn @sum(%xs: ref D0, %acc: u32) -> u32 { case %xs { 0 => { ret %acc } 1 => { let %h: u32 = con_get 1 0(%xs) "
+                                  "let %t: ref D0 = con_get 1 1(%xs) let %s: u32 = u32.add(%acc, %h) tail @sum(%t, %s) } } }").c_str());
+  CHECK(has(out, "loop j0"));
+  CHECK(has(out, "open %xs"));
+  CHECK(!has(out, "dup"));
+  CHECK(!has(out, "drop"));
+}
+
+TEST_CASE("map reuses the node it opens") {
+  std::string out = after_passes((std::string(kList) +
+                                  "fn @inc(%xs: ref D0) -> ref D0 { case %xs { 0 => { let %n: ref D0 = con 0() ret %n } 1 => { let %h: u32 = con_get 1 0(%xs) "
+                                  "let %t: ref D0 = con_get 1 1(%xs) let %k: u32 = u32.inc(%h) let %r: ref D0 = call @inc(%t) let %c: ref D0 = con 1(%k, %r) ret %c } } }").c_str());
+  CHECK(has(out, "token %token"));
+  CHECK(has(out, "reuse %token"));
+}
+
+TEST_CASE("a shared value is dup'ed once and an unused one dropped") {
+  std::string out = after_passes((std::string(kList) +
+                                  "fn @f(%xs: ref D0) -> u32 { let %z: u32 = 0 ret %z }\n"
+                                  "fn @g(%xs: ref D0) -> u32 { let %a: u32 = call @f(%xs) let %b: u32 = call @f(%xs) let %s: u32 = u32.add(%a, %b) ret %s }").c_str());
+  CHECK(has(out, "drop %xs"));
+  CHECK(has(out, "dup %xs"));
+}
+
+TEST_CASE("pairs of arrays move without counts") {
+  std::string out = after_passes("fn @f(%r: struct{array u32, u32}) -> struct{array u32, u32} { let %a: array u32 = get 0(%r) let %x: u32 = get 1(%r) "
+                                 "let %b: array u32 = array.set(%a, %x, %x) let %p: struct{array u32, u32} = struct(%b, %x) ret %p }");
+  CHECK(!has(out, "dup"));
+  CHECK(!has(out, "drop"));
+}
+
+TEST_CASE("a sum used whole in an arm is built again") {
+  std::string out = after_passes((std::string(kList) +
+                                  "fn @or(%m: sum{ | ref D0}, %n: sum{ | ref D0}) -> sum{ | ref D0} { case %m { 0 => { ret %n } 1 => { ret %m } } }").c_str());
+  CHECK(has(out, "drop %n"));
+  CHECK(has(out, "variant 1("));
+}
+
+TEST_CASE("verifier names the broken invariant") {
+  flow::ParsedFlow parsed = flow::parse_module("fn @f(%x: u32) -> nat { ret %x }");
+  REQUIRE(parsed.error == "");
+  CHECK(has(flow::verify(parsed.module), "7:"));
+}
