@@ -93,6 +93,7 @@ class Machine {
   [[nodiscard]] const Value* number(Tag tag, uint64_t n);
   [[nodiscard]] const Value* adt_constant(core::DataId id);                   // a datatype without parameters
   [[nodiscard]] const Value* call_constant(core::DefId def);
+  [[nodiscard]] const Value* all_of_partial(const CallValue* call);           // the type of a partial call
   [[nodiscard]] const Value* all_of_def(core::DefId def);                     // its type, evaluated
   [[nodiscard]] const Value* kind_of(const Value* quantity);
   [[nodiscard]] const Value* eql(const Value* left, const Value* right, const Value* type);
