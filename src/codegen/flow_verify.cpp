@@ -8,6 +8,7 @@
 //  7  `ret` has the function's result type
 //  8  a loop body uses no counted variable from outside the loop
 //  9  ownership nodes (open, dup, drop, reuse) stand only in a module marked owned
+// 10  see flow_verify_ownership.cpp
 #include "codegen/flow_verify.h"
 
 #include <fmt/format.h>
@@ -331,7 +332,8 @@ class Verifier {
 
 std::string verify(const Module& module) {
   // Type interning in prim_result only adds types that the module already implies; work on a shallow copy's tables.
-  return Verifier(const_cast<Module&>(module)).run();
+  std::string complaint = Verifier(const_cast<Module&>(module)).run();
+  return complaint.empty() && module.owned ? verify_ownership(module) : complaint;
 }
 
 }  // namespace bendc::flow

@@ -7,4 +7,6 @@
 
 namespace bendc::flow {
 [[nodiscard]] std::string verify(const Module& module);
+// Invariant 10 alone (flow_verify_ownership.cpp); part of verify() for owned modules.
+[[nodiscard]] std::string verify_ownership(const Module& module);
 }  // namespace bendc::flow
