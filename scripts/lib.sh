@@ -3,6 +3,7 @@
 
 # What a build of bendc needs on Debian 12 beyond its base system; docs/building.md lists the versions.
 build_packages=(cmake g++ libcli11-dev libfmt-dev llvm-22-dev ninja-build doctest-dev)
+test_packages=(python3)
 bench_packages=(clang python3)
 
 say() { printf '%s\n' "$*" >&2; }

@@ -22,7 +22,8 @@ namespace fs = std::filesystem;
 constexpr std::string_view kUsage = R"(usage: case_driver --bendc FILE --tests FOLDER [options] [FILTER...]
   --bendc FILE      the executable to test
   --tests FOLDER    the folder with cases/, known/, u1_allowance and codes_elsewhere
-  --shared FOLDER   more cases; those equal to ours are left out
+  --examples FOLDER more cases of ours, ids examples/..
+  --shared FOLDER   cases from elsewhere; those equal to ours are left out
   --selftest FOLDER judge the driver itself: cases named pass_, fail_, unsupported_
   --lanes A,B       check, dump, run, build, threads (default: all but threads)
   --jobs N          cases at a time (default: the processors)
@@ -35,7 +36,7 @@ FILTER: only cases whose id contains one of them
 )";
 
 struct Options {
-  fs::path bendc, tests, shared, selftest;
+  fs::path bendc, tests, examples, shared, selftest;
   std::vector<Lane> lanes;
   std::vector<std::string> filters;
   Limits limits;
@@ -73,6 +74,8 @@ std::optional<Options> read_options(int argc, char** argv, std::string& error) {
         options.bendc = fs::absolute(*text);
       } else if (word == "--tests") {
         options.tests = fs::absolute(*text);
+      } else if (word == "--examples") {
+        options.examples = fs::absolute(*text);
       } else if (word == "--shared") {
         options.shared = fs::absolute(*text);
       } else if (word == "--selftest") {
@@ -283,6 +286,10 @@ int run_selftest(const Options& options, const RunContext& context) {
 int run_cases(const Options& options, const RunContext& context) {
   constexpr std::string_view kShared = "shared/";
   std::vector<Case> own = discover_cases(options.tests / "cases", "", true);
+  if (!options.examples.empty()) {
+    std::vector<Case> examples = discover_cases(options.examples, "examples/", true);
+    own.insert(own.end(), examples.begin(), examples.end());
+  }
   std::vector<Case> cases = own;
   if (!options.shared.empty()) {
     std::vector<Case> shared = discover_cases(options.shared, std::string(kShared), false);
