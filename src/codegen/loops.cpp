@@ -1,31 +1,11 @@
 #include "codegen/loops.h"
 
 #include "codegen/passes.h"
+#include "codegen/walk.h"
 
 namespace bendc {
 
 using namespace flow;
-
-namespace {
-
-// Calls visit on every node of a body, sub-bodies included.
-template <class F> void each_node(Module& m, NodeId body, F&& visit) {
-  std::vector<NodeId> work{body};
-  while (!work.empty()) {
-    NodeId id = work.back();
-    work.pop_back();
-    while (id.valid()) {
-      visit(id);
-      const Node& n = m.nodes[id];
-      for (const Arm& arm : n.arms) work.push_back(arm.body);
-      if (n.other.valid()) work.push_back(n.other);
-      if (n.body.valid()) work.push_back(n.body);
-      id = n.next;
-    }
-  }
-}
-
-}  // namespace
 
 void normalise_tails(Module& m, const PassOptions&) {
   for (Node& n : m.nodes) {

@@ -93,6 +93,7 @@ std::optional<TypeId> prim_result(Module& m, Prim prim, std::span<const TypeId> 
       return ops.size() == 2 && is_array(0) && ops[0] == ops[1] ? std::optional(ops[0]) : std::nullopt;
     case Prim::ArrayLeaf: return ops.size() == 1 ? std::optional(array_of(ops[0])) : std::nullopt;
     case Prim::ArrayIsLeaf: return when(ops.size() == 1 && is_array(0), s.boolean);
+    case Prim::ArrayMask: return when(ops.size() == 1 && is_array(0), s.u32);
     case Prim::ArrayTake: return ops.size() == 1 && is_array(0) ? std::optional(element(0)) : std::nullopt;
     case Prim::AtomicAdd: case Prim::AtomicMin: case Prim::AtomicMax: case Prim::AtomicAnd: case Prim::AtomicOr: case Prim::AtomicXor: case Prim::AtomicExch:
       return ops.size() == 3 && is_array(0) && element(0) == s.u32 && ops[1] == s.u32 && ops[2] == s.u32 ? std::optional(pair(m, ops[0], s.u32)) : std::nullopt;
@@ -110,7 +111,7 @@ std::optional<TypeId> prim_result(Module& m, Prim prim, std::span<const TypeId> 
 }
 
 bool prim_borrows(Prim prim) {
-  return prim == Prim::ArrayIsLeaf || prim == Prim::ShowText || prim == Prim::ShowString;
+  return prim == Prim::ArrayIsLeaf || prim == Prim::ArrayMask || prim == Prim::ShowText || prim == Prim::ShowString;
 }
 
 bool prim_is_pure(Prim prim) {
@@ -118,7 +119,7 @@ bool prim_is_pure(Prim prim) {
     case Prim::NatAdd: case Prim::NatMul: case Prim::NatDouble: case Prim::NatSucc:   // error 5
     case Prim::ArrayNew: case Prim::ArrayNode: case Prim::ArraySplit:                 // errors 8, 2
     case Prim::ArraySet: case Prim::ArraySwap: case Prim::ArrayGet: case Prim::ArraySize: case Prim::ArrayClone: case Prim::ArrayFork: case Prim::ArrayJoin:
-    case Prim::ArrayLeaf: case Prim::ArrayTake: case Prim::ArrayIsLeaf:
+    case Prim::ArrayLeaf: case Prim::ArrayTake: case Prim::ArrayIsLeaf: case Prim::ArrayMask:
     case Prim::AtomicAdd: case Prim::AtomicMin: case Prim::AtomicMax: case Prim::AtomicAnd: case Prim::AtomicOr: case Prim::AtomicXor: case Prim::AtomicExch:
     case Prim::AtomicCas: case Prim::AtomicFadd:
     case Prim::ShowText: case Prim::ShowU32: case Prim::ShowNat: case Prim::ShowF32: case Prim::ShowChar: case Prim::ShowString:

@@ -1,0 +1,12 @@
+// hoist_index_masks: a loop that walks consecutive slots of an array gets a copy without index masks, entered when one test at the
+// loop's entry proves that every slot it touches is below the array's size (indices wrap modulo the size otherwise).
+//   loop (n, j, a) { switch n { 0 => .. else => { .. a[j] .. jump (n - 1, j + 1, a) } } }
+// has indices j .. j + n, so `j <= mask and n <= mask - j` at entry proves all. In the copy the accesses carry `in_range` and the index
+// additions cannot wrap, which lets LLVM see consecutive addresses.
+#pragma once
+#include "codegen/flow.h"
+
+namespace bendc {
+struct PassOptions;
+void hoist_index_masks(flow::Module& module, const PassOptions& options);
+}  // namespace bendc

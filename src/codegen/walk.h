@@ -1,0 +1,47 @@
+// Walking and copying Flow bodies.
+#pragma once
+#include <unordered_map>
+#include <vector>
+
+#include "codegen/flow.h"
+
+namespace bendc::flow {
+
+// Calls visit(NodeId) on every node of a body, sub-bodies included, parents first. `visit` may add nodes but not relink.
+template <class F> void each_node(Module& m, NodeId body, F&& visit) {
+  std::vector<NodeId> work{body};
+  while (!work.empty()) {
+    NodeId id = work.back();
+    work.pop_back();
+    while (id.valid()) {
+      visit(id);
+      const Node& n = m.nodes[id];
+      for (const Arm& arm : n.arms) work.push_back(arm.body);
+      if (n.other.valid()) work.push_back(n.other);
+      if (n.body.valid()) work.push_back(n.body);
+      id = n.next;
+    }
+  }
+}
+
+// Copies bodies with fresh variables and join points; variables bound outside the copied part stay.
+class BodyCopier {
+ public:
+  explicit BodyCopier(Module& module) : m_(module) {}
+  void map_var(VarId from, VarId to) { vars_[from.index] = to; }
+  void map_join(JoinId from, JoinId to) { joins_[from.index] = to; }
+  [[nodiscard]] VarId var(VarId v) const;
+  [[nodiscard]] NodeId copy(NodeId body);
+  // original node -> its copy, for passes that mark nodes
+  std::unordered_map<uint32_t, NodeId> node_copy;
+
+ private:
+  VarId bind(VarId v);
+  Slice uses(Slice s);
+  Slice binds(Slice s);
+  Module& m_;
+  std::unordered_map<uint32_t, VarId> vars_;
+  std::unordered_map<uint32_t, JoinId> joins_;
+};
+
+}  // namespace bendc::flow
