@@ -1,0 +1,46 @@
+#include "runtime/error.h"
+
+#include <unistd.h>
+
+#include "runtime/runtime.h"
+
+namespace bendc::rt {
+
+namespace {
+
+const char* standing_text(uint32_t number) {
+  switch (number) {
+    case kErrorTasks: return "too many tasks wait at once";
+    case kErrorMatch: return "a match has no case for its value, or an array has no such half";
+    case kErrorMemory: return "out of memory";
+    case kErrorDeviceCode: return "the device reached a function that it does not hold";
+    case kErrorNat: return "a Nat past 2^48-1 (281474976710655)";
+    case kErrorShare: return "a value that has one owner was shared";
+    case kErrorStack: return "stack overflow";
+    case kErrorArray: return "an array past the largest block of 2^31 cells";
+    case kErrorCopies: return "a value has more live copies than its count holds (2147483647)";
+  }
+  return "unknown error";
+}
+
+}  // namespace
+
+void fail_plain(BendWorker* worker, const Message& text) {
+  output_flush(&worker->runtime->out);
+  Message line;
+  line.text("bend: ").bytes(text.data(), text.size()).text("\n");
+  write_stderr(line.data(), line.size());
+  _exit(1);
+}
+
+void fail(BendWorker* worker, uint32_t number, const char* site, const Message& detail) {
+  Message m;
+  m.text("error ").number(number).text(": ").text(standing_text(number));
+  if (detail.size() > 0) m.text(": ").bytes(detail.data(), detail.size());
+  if (site) m.text(" (at ").text(site).text(")");
+  fail_plain(worker, m);
+}
+
+}  // namespace bendc::rt
+
+void bend_fail(BendWorker* worker, uint32_t number, const char* site) { bendc::rt::fail(worker, number, site, bendc::rt::Message()); }

@@ -1,0 +1,21 @@
+// The state of one run of a program: everything the runtime knows hangs off BendWorker.runtime, nothing is global.
+#pragma once
+#include "runtime/abi.h"
+#include "runtime/config.h"
+#include "runtime/memory/heap.h"
+#include "runtime/output.h"
+#include "runtime/symbols.h"
+
+namespace bendc::rt {
+struct Loop;
+}
+
+struct BendRuntime {
+  const BendProgram* program;
+  bendc::rt::Config config;
+  bendc::rt::Output out;
+  bendc::rt::Heap heap;
+  bendc::rt::Loop* loop;        // set while an IO main runs
+  BendWorker* workers;
+  uint32_t worker_count;
+};

@@ -1,0 +1,107 @@
+// One run: configuration, heap, a thread with a large stack for the program, its event loop or value, the final flush and heap report.
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/error.h"
+#include "runtime/io/loop.h"
+#include "runtime/runtime.h"
+#include "runtime/stack.h"
+
+using namespace bendc::rt;
+
+namespace {
+
+constexpr int kExitUsage = 2;
+constexpr int kExitInternal = 70;
+
+int complain(const char* text, int status) {
+  Message m;
+  m.text("bend: ").text(text).text("\n");
+  write_stderr(m.data(), m.size());
+  return status;
+}
+
+struct ProgramRun {
+  BendWorker* worker;
+  int status;
+};
+
+void run_program(void* raw) {
+  ProgramRun* run = static_cast<ProgramRun*>(raw);
+  const BendProgram* program = run->worker->runtime->program;
+  Output* out = &run->worker->runtime->out;
+  if (program->main_kind == BEND_MAIN_IO) {
+    auto entry = reinterpret_cast<BendWord (*)(BendWorker*)>(program->entry);
+    run->status = loop_run(run->worker, entry);
+  } else {
+    reinterpret_cast<void (*)(BendWorker*)>(program->entry)(run->worker);
+    output_bytes(out, "\n", 1);
+    run->status = 0;
+  }
+  output_flush(out);
+}
+
+int report_heap(BendRuntime* runtime, int status) {
+  HeapReport report = heap_check(&runtime->heap, runtime->workers, runtime->worker_count);
+  Message m;
+  m.text("bend: heap: ").number(report.live_words).text(" live words in ").number(report.live_nodes).text(" nodes\n");
+  write_stderr(m.data(), m.size());
+  return report.corrupt ? 1 : status;
+}
+
+int run(BendRuntime* runtime) {
+  Stack stack;
+  if (!stack_map(&stack, runtime->config.stack_bytes)) return complain("the system refuses the memory for a stack", 1);
+  ProgramRun program = {runtime->workers, 1};
+  pthread_t thread;
+  if (int error = stack_start(&stack, runtime->workers, run_program, &program, &thread)) {
+    stack_unmap(&stack);
+    Message m;
+    m.text("cannot start the program's thread: ").text(strerror(error)).bytes("\0", 1);
+    return complain(m.data(), 1);
+  }
+  pthread_join(thread, nullptr);
+  stack_unmap(&stack);
+  return runtime->config.debug_heap ? report_heap(runtime, program.status) : program.status;
+}
+
+}  // namespace
+
+int bend_start(const BendProgram* program, const BendOptions* options, int argc, char** argv) {
+  if (program->abi_version != BEND_ABI_VERSION) return complain("internal error: the program was compiled for another runtime", kExitInternal);
+  BendRuntime* runtime = static_cast<BendRuntime*>(calloc(1, sizeof(BendRuntime)));
+  BendWorker* workers = static_cast<BendWorker*>(calloc(1, sizeof(BendWorker)));
+  int status = 1;
+  if (!runtime || !workers) {
+    status = complain("the system refuses the memory to start", 1);
+  } else if (!read_config(&runtime->config, options, argc, argv)) {
+    status = kExitUsage;
+  } else {
+    runtime->program = program;
+    runtime->workers = workers;
+    runtime->worker_count = 1;
+    workers->runtime = runtime;
+    output_open(&runtime->out, STDOUT_FILENO);
+    heap_open(&runtime->heap, runtime->config.heap_bytes, runtime->config.debug_heap);
+    if (worker_heap_open(workers)) {
+      // A closed pipe is an error code of the write, so that sockets can answer with it.
+      struct sigaction ignore = {}, old_pipe;
+      ignore.sa_handler = SIG_IGN;
+      sigaction(SIGPIPE, &ignore, &old_pipe);
+      FaultHandlers handlers;
+      fault_handlers_install(&handlers);
+      status = run(runtime);
+      fault_handlers_restore(&handlers);
+      sigaction(SIGPIPE, &old_pipe, nullptr);
+      worker_heap_close(workers);
+    } else {
+      status = complain("the system refuses the memory to start", 1);
+    }
+    heap_close(&runtime->heap);
+  }
+  free(workers);
+  free(runtime);
+  return status;
+}
