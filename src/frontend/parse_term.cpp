@@ -143,8 +143,10 @@ Parser::NodeId Parser::term(uint8_t level) {
       frame.left = out.index;
       frame.name_span = here();
       frame.name_span.length = peek(op.tokens - 1).end() - token.offset;
+      frame.counted = op.op == Op::Less && glued_op;   // `A<A<A<..` nests like brackets
       for (uint32_t i = 0; i < op.tokens; ++i) next();
       frames_.push_back(frame);
+      if (frame.counted) enter();
       OpRow row = op_row(op.op);
       level = row.right ? row.level : static_cast<uint8_t>(row.level + 1);
       operand = true;
@@ -160,17 +162,18 @@ Parser::NodeId Parser::term(uint8_t level) {
         level = 0;
         continue;
       }
-      bool closed = false;
+      bool closed = false, counted = frame.counted;
       uint8_t back = frame.level;
       NodeId made = close_less(out, closed);
       if (closed) {
+        if (counted) --depth_;
         out = made;
         level = back;
         continue;
       }
     }
     level = frames_.back().level;
-    if (frames_.back().what != Frame::What::Binary) --depth_;
+    if (frames_.back().counted) --depth_;
     frames_.back().start = cover(frames_.back().start, node(out).span);
     Frame top = frames_.back();
     frames_.pop_back();
@@ -215,6 +218,7 @@ bool Parser::prefix(uint8_t& level) {
     case TokenKind::Plus: {
       Frame frame;
       frame.what = Frame::What::Plus;
+      frame.counted = true;
       frame.level = level;
       frame.start = here();
       next();
@@ -226,6 +230,7 @@ bool Parser::prefix(uint8_t& level) {
     case TokenKind::NatPlus: {
       Frame frame;
       frame.what = Frame::What::NatPlus;
+      frame.counted = true;
       frame.level = level;
       frame.start = here();
       frame.left = next().value;
@@ -244,6 +249,7 @@ bool Parser::prefix(uint8_t& level) {
 bool Parser::all(uint8_t& level) {
   Frame frame;
   frame.what = Frame::What::All;
+  frame.counted = true;
   frame.level = level;
   frame.start = here();
   next();
@@ -262,6 +268,7 @@ bool Parser::all(uint8_t& level) {
 bool Parser::quantity_or_exists(uint8_t& level) {
   Frame frame;
   frame.what = Frame::What::Exists;
+  frame.counted = true;
   frame.level = level;
   frame.start = here();
   next();

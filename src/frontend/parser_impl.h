@@ -31,6 +31,7 @@ class Parser : public Cursor {
     ast::Mark mark = ast::Mark::Affine;
     uint8_t level = 0;        // the level to go back to
     bool glued = false;       // Less directly after its left operand
+    bool counted = false;     // counts as one level of nesting
     bool compound = false;    // a P16 was reported: the operand is read at level 0
     uint32_t left = NodeId::kNone;  // left operand, domain, or Nat value
     Name name;

@@ -123,8 +123,8 @@ class TextRenderer {
       size_t end = std::min(text.find('\n'), text.size());
       std::string line = clean(text.substr(0, end));
       text.remove_prefix(std::min(end + 1, text.size()));
-      if (first) out_ += fmt::format("{}{:>{}}{} {}{}{}: {}\n", palette_.frame, "=", gutter_ + 2, palette_.off, palette_.bold, head, palette_.off, line);
-      else out_ += fmt::format("{:>{}}{}\n", "", gutter_ + 5 + head.size(), line);
+      if (first) out_ += fmt::format("{}{:>{}}{} {}{}{}: {}\n", palette_.frame, "=", gutter_ + 3, palette_.off, palette_.bold, head, palette_.off, line);
+      else out_ += fmt::format("{:>{}}{}\n", "", gutter_ + 6 + head.size(), line);
       first = false;
     }
   }

@@ -172,7 +172,7 @@ size_t f32_show(float value, char* out) {
     if (strtof(scientific, nullptr) == value) break;
   }
   // Split `d.ddde±xx` into digits and exponent. Trailing zeros cannot occur: fewer digits would have read back.
-  char digits[16];
+  char digits[16] = {};
   int count = 0;
   const char* p = scientific;
   for (; *p != 'e'; ++p)
