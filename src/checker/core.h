@@ -104,6 +104,12 @@ struct Event {
   uint32_t id;                         // DataId or DefId index
 };
 
+// Where the scrutinee of a Mat, MatLit or Efq is written; the term's own span is the pattern's (Efq: the match statement's head).
+struct MatchSite {
+  TermId term;
+  Span scrutinee;
+};
+
 struct Builtins;
 
 struct Book {
@@ -116,6 +122,7 @@ struct Book {
   Table<CtorId, Ctor> ctors;
   Table<DefId, Def> defs;
   std::vector<Event> events;
+  std::vector<MatchSite> match_sites;        // by increasing term
   std::vector<std::string> module_keys;      // by module index: "" entry/base, "std/Scan", "lib/words"
   std::vector<bool> module_is_stdlib;        // by module index: Base or embedded module
   DefId main;                                // entry's `main`, if any
@@ -124,6 +131,7 @@ struct Book {
   TermId add(Term term, Span span) { spans.push_back(span); return terms.add(term); }
   [[nodiscard]] std::span<const TermId> list(uint32_t offset, uint32_t length) const { return lists[Slice{offset, length}]; }
   [[nodiscard]] Span span(TermId id) const { return spans[id.index]; }
+  [[nodiscard]] Span scrutinee_span(TermId id) const;   // of a Mat, MatLit or Efq; the term's own span when it was not written
   // Lookup of a name's key; none when absent.
   [[nodiscard]] DefId find_def(Name key) const;
   [[nodiscard]] DataId find_data(Name key) const;
