@@ -150,6 +150,7 @@ struct Node {
 struct Var {
   TypeId type;
   std::string name;                            // for text form; unique names are made by the printer
+  bool borrowed = false;                       // loop parameter that stands for a borrowed function parameter
 };
 
 struct Func {

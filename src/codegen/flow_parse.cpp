@@ -321,7 +321,9 @@ class Parser {
     std::vector<VarId> out;
     expect("(");
     while (error_.empty() && !peek(")")) {
+      const bool borrow = take("borrow");
       out.push_back(binder());
+      if (borrow && error_.empty()) m_.vars[out.back()].borrowed = true;
       if (!take(",")) break;
     }
     expect(")");

@@ -129,7 +129,7 @@ class Printer {
   }
   std::string typed_vars(Slice s) {
     std::string out;
-    for (VarId v : m_.list(s)) out += (out.empty() ? "" : ", ") + typed(v);
+    for (VarId v : m_.list(s)) out += std::string(out.empty() ? "" : ", ") + (m_.vars[v].borrowed ? "borrow " : "") + typed(v);
     return out;
   }
 

@@ -22,6 +22,7 @@ class OwnershipVerifier {
 
   std::string run() {
     demands_.resize(m_.join_count);
+    params_.resize(m_.join_count);
     for (uint32_t i = 0; i < m_.funcs.size() && error_.empty(); ++i) {
       const Func& f = m_.funcs[FuncId(i)];
       func_ = &f;
@@ -103,7 +104,8 @@ class OwnershipVerifier {
         case NodeKind::Join: {
           Balance inner, inner_want;
           bool inner_known = false;
-          for (VarId v : m_.list(n.vars)) produce(inner, v);
+          params_[n.join.index] = n.vars;
+          for (VarId v : m_.list(n.vars)) if (!m_.vars[v].borrowed) produce(inner, v);
           demands_[n.join.index].clear();
           if (n.loop) inner_known = true;   // wants nothing left and nothing taken from outside
           body(n.body, inner, inner_want, inner_known);
@@ -133,7 +135,8 @@ class OwnershipVerifier {
           return finish(state, want, known);
         }
         case NodeKind::Jump:
-          for (VarId v : m_.list(n.args)) consume(state, v);
+          for (size_t i = 0; i < m_.list(n.args).size(); ++i)
+            if (!m_.vars[m_.list(params_[n.join.index])[i]].borrowed) consume(state, m_.list(n.args)[i]);
           for (const auto& [v, count] : demands_[n.join.index]) change(state, VarId(v), count);
           return finish(state, want, known);
         case NodeKind::Abort: return;
@@ -146,6 +149,7 @@ class OwnershipVerifier {
   const Func* func_ = nullptr;
   std::string error_;
   std::unordered_map<uint32_t, bool> borrowed_;
+  std::vector<Slice> params_;      // by join
   std::vector<Balance> demands_;   // by join: what its body leaves (negative: takes) of variables from outside
 };
 

@@ -40,6 +40,8 @@ void make_loops(Module& m, const PassOptions&) {
       Var copy = m.vars[p];
       outer.push_back(m.vars.add(std::move(copy)));
     }
+    const std::vector<bool>& marks = m.funcs[id].borrowed;
+    for (size_t p = 0; p < marks.size(); ++p) if (marks[p]) m.vars[inner[p]].borrowed = true;
     Node enter;
     enter.kind = NodeKind::Jump;
     enter.join = join;

@@ -52,6 +52,7 @@ class Inserter {
   void run() {
     counted_types_.reserve(m_.types.size());
     join_free_.resize(m_.join_count);
+    join_params_.resize(m_.join_count);
     for (uint32_t i = 0; i < m_.funcs.size(); ++i) func(FuncId(i));
     m_.owned = true;
   }
@@ -66,7 +67,7 @@ class Inserter {
   }
   bool counted(VarId v) { return counted_type(m_.vars[v].type); }
   const Type& type(VarId v) const { return m_.types[m_.vars[v].type]; }
-  bool borrowed(VarId v) const { return v.index < borrowed_.size() && borrowed_[v.index]; }
+  bool borrowed(VarId v) const { return m_.vars[v].borrowed || (v.index < borrowed_.size() && borrowed_[v.index]); }
   void mark_borrowed(VarId v) {
     if (borrowed_.size() <= v.index) borrowed_.resize(m_.vars.size(), false);
     borrowed_[v.index] = true;
@@ -240,6 +241,7 @@ class Inserter {
         case NodeKind::Open: case NodeKind::Dup: case NodeKind::Drop: break;   // only in owned modules; never here
         case NodeKind::Join: {
           Span span = n.span;
+          join_params_[n.join.index] = n.vars;
           std::vector<VarId> params(m_.list(n.vars).begin(), m_.list(n.vars).end());
           n.body = scoped(n.body, [&] { for (VarId p : params) define(p, span); });
           emit(n);
@@ -407,7 +409,7 @@ class Inserter {
     std::vector<Node> head;
     std::vector<VarId> params(m_.list(m_.nodes[id].vars).begin(), m_.list(m_.nodes[id].vars).end());
     for (VarId p : params) {
-      if (counted(p) && !inner.count(p.index)) head.push_back(mark(NodeKind::Drop, p, m_.nodes[id].span));
+      if (tracked(p) && !inner.count(p.index)) head.push_back(mark(NodeKind::Drop, p, m_.nodes[id].span));
       inner.erase(p.index);
       used_.insert(p.index);
     }
@@ -480,9 +482,11 @@ class Inserter {
       case NodeKind::Jump: {
         live = join_free_[n.join.index];
         std::vector<Operand> ops;
-        for (VarId a : m_.list(n.args)) {
-          ops.push_back({a, true});
-          used_.insert(a.index);
+        auto args = m_.list(n.args);
+        auto params = m_.list(join_params_[n.join.index]);
+        for (size_t i = 0; i < args.size(); ++i) {
+          ops.push_back({args[i], !m_.vars[params[i]].borrowed});
+          used_.insert(args[i].index);
         }
         consume(ops, live, dups, drops);
         break;
@@ -673,6 +677,7 @@ class Inserter {
   std::unordered_map<uint32_t, VarId> alias_;
   std::unordered_map<uint32_t, Opened> opened_;
   std::vector<uint32_t> alias_trail_, opened_trail_;
+  std::vector<Slice> join_params_;
   std::vector<Live> join_free_;                      // tracked variables a join body uses from outside
   std::unordered_set<uint32_t> used_;                // variables with any use in the part already placed (all kinds)
 };

@@ -4,6 +4,7 @@
 
 #include <chrono>
 
+#include "codegen/borrow.h"
 #include "codegen/flow_text.h"
 #include "codegen/flow_verify.h"
 #include "codegen/index_range.h"
@@ -15,6 +16,7 @@ namespace bendc {
 const std::vector<Pass>& pass_table() {
   static const std::vector<Pass> table = {
       {"normalise_tails", "a call whose result is returned becomes a tail call", normalise_tails},
+      {"infer_borrows", "parameters that are only read stay with the caller", infer_borrows},
       {"make_loops", "self tail calls become loops", make_loops},
       {"hoist_index_masks", "loops over consecutive slots get a copy without index masks", hoist_index_masks},
       {"insert_ownership", "explicit dup, drop, open and reuse", insert_ownership},

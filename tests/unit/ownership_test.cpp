@@ -59,9 +59,10 @@ TEST_CASE("map reuses the node it opens") {
 
 TEST_CASE("a shared value is dup'ed once and an unused one dropped") {
   std::string out = after_passes((std::string(kList) +
-                                  "fn @f(%xs: ref D0) -> u32 { let %z: u32 = 0 ret %z }\n"
-                                  "fn @g(%xs: ref D0) -> u32 { let %a: u32 = call @f(%xs) let %b: u32 = call @f(%xs) let %s: u32 = u32.add(%a, %b) ret %s }").c_str());
-  CHECK(has(out, "drop %xs"));
+                                  "fn @f(%xs: ref D0) -> ref D0 { let %z: u32 = 0 let %c: ref D0 = con 1(%z, %xs) ret %c }\n"
+                                  "fn @g(%xs: ref D0, %ys: ref D0) -> struct{ref D0, ref D0} { let %a: ref D0 = call @f(%xs) let %b: ref D0 = call @f(%xs) "
+                                  "let %s: struct{ref D0, ref D0} = struct(%a, %b) ret %s }").c_str());
+  CHECK(has(out, "drop %ys"));
   CHECK(has(out, "dup %xs"));
 }
 
@@ -83,4 +84,23 @@ TEST_CASE("verifier names the broken invariant") {
   flow::ParsedFlow parsed = flow::parse_module("fn @f(%x: u32) -> nat { ret %x }");
   REQUIRE(parsed.error == "");
   CHECK(has(flow::verify(parsed.module), "7:"));
+}
+
+TEST_CASE("a shared list read twice is borrowed, in a loop too") {
+  std::string out = after_passes((std::string(kList) +
+                                  "fn @sum(%xs: ref D0, %acc: u32) -> u32 { case %xs { 0 => { ret %acc } 1 => { let %h: u32 = con_get 1 0(%xs) "
+                                  "let %t: ref D0 = con_get 1 1(%xs) let %s: u32 = u32.add(%acc, %h) tail @sum(%t, %s) } } }\n"
+                                  "fn @twice(%xs: ref D0) -> u32 { let %z: u32 = 0 let %a: u32 = call @sum(%xs, %z) let %b: u32 = call @sum(%xs, %a) ret %b }").c_str());
+  CHECK(has(out, "@sum(borrow %xs"));
+  CHECK(!has(out, "dup"));
+  CHECK(has(out, "drop %xs"));
+}
+
+TEST_CASE("a list that is stored stays owned") {
+  std::string out = after_passes((std::string(kList) +
+                                  "fn @push(%xs: ref D0, %x: u32) -> ref D0 { let %c: ref D0 = con 1(%x, %xs) ret %c }\n"
+                                  "fn @two(%xs: ref D0) -> struct{ref D0, ref D0} { let %z: u32 = 0 let %a: ref D0 = call @push(%xs, %z) let %b: ref D0 = call @push(%xs, %z) "
+                                  "let %p: struct{ref D0, ref D0} = struct(%a, %b) ret %p }").c_str());
+  CHECK(!has(out, "borrow"));
+  CHECK(has(out, "dup %xs"));
 }
