@@ -5,6 +5,7 @@
 // EvalOptions::floats is set (never in conversion).
 #pragma once
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "checker/core.h"
@@ -26,6 +27,8 @@ struct EvalOptions {
   bool unfold = true;            // unfold defs
   bool floats = false;
   uint64_t fuel = 0;             // steps; 0 = unlimited
+  size_t memory = size_t{1} << 30;   // bytes of values
+  size_t stack = size_t{6} << 20;    // bytes of C++ stack that evaluation may use below the Evaluator's construction
 };
 
 class Evaluator {
@@ -44,25 +47,33 @@ class Evaluator {
   [[nodiscard]] const Value* delay(core::TermId term, const Env* env);   // a thunk, shared
   [[nodiscard]] const Value* eval(core::TermId term, const Env* env);    // = whnf(delay(..))
   [[nodiscard]] const Value* whnf(const Value* value);                   // weak-head normal form
+  [[nodiscard]] const Value* force(const Value* value);                  // head normal form with calls of defs left folded (see `call`)
   [[nodiscard]] const Value* apply(const Value* fn, const Value* arg);   // whnf of the application
   [[nodiscard]] const Value* fresh(uint32_t level, Name name, const Value* type);  // a neutral variable
 
   // Views of a whnf value (assert on the wrong kind).
   [[nodiscard]] ValueKind kind(const Value* v) const;
   struct AllView { core::Quantity quantity; Name name; const Value* domain; };
-  [[nodiscard]] AllView all(const Value* v) const;
+  [[nodiscard]] AllView all(const Value* v) const;                          // domain may be a thunk
   [[nodiscard]] const Value* codomain(const Value* all, const Value* arg);          // whnf of B[arg]
   struct AdtView { core::DataId data; std::span<const Value* const> args; uint64_t removed; };  // removed: bit i = constructor index i (first 64)
   [[nodiscard]] AdtView adt(const Value* v) const;
   struct CtrView { core::CtorId ctor; std::span<const Value* const> fields; };
   [[nodiscard]] CtrView ctr(const Value* v) const;   // literals are not stepped: see step_literal
-  [[nodiscard]] uint32_t literal(const Value* v) const;       // U32, Nat, F32 bits, Qua, string index
+  struct CallView { core::DefId def; std::span<const Value* const> args; };
+  [[nodiscard]] std::optional<CallView> call(const Value* v) const;   // a folded, stuck or partial call of a def
+  [[nodiscard]] uint32_t literal(const Value* v) const;       // U32, F32 bits, Qua, string index; low 32 bits of a Nat
+  [[nodiscard]] uint64_t nat(const Value* v) const;
   [[nodiscard]] const Value* step_literal(const Value* v);    // one constructor layer of a literal
   // Type of field i of a constructor, given the datatype's arguments and the earlier fields' values (whnf).
   [[nodiscard]] const Value* field_type(core::CtorId ctor, std::span<const Value* const> args, std::span<const Value* const> fields, uint32_t i);
   // Quote back to a Core term at the given depth (normal = strong normal form). Adds terms to `book`.
   [[nodiscard]] core::TermId quote(core::Book& book, const Value* v, uint32_t depth, bool normal);
-  [[nodiscard]] bool out_of_fuel() const;
+  [[nodiscard]] bool out_of_fuel() const;            // fuel, memory or stack ran out: results since then are Error values
+  // Frees every value made since the mark.
+  struct Mark { size_t block, used; };
+  [[nodiscard]] Mark mark() const;
+  void reset(Mark to);
 
  private:
   struct Impl;

@@ -1,0 +1,208 @@
+// Lambda-matches against a function type (language.md 5.5): arms, literal arms, defaults, coverage, and the joining of uses.
+#include <fmt/format.h>
+
+#include "checker/typecheck.h"
+
+namespace bendc {
+
+using core::CtorId;
+using core::DataId;
+using core::Quantity;
+using core::Term;
+using core::TermId;
+using core::TermKind;
+
+namespace {
+
+constexpr uint32_t kListedCases = 8;
+
+}  // namespace
+
+void Checker::check_arm(TermId arm, const Env* env, const Value* goal, bool live, bool spine, Path event) {
+  const Path* before = frame_.path;
+  if (spine) {
+    event.before = before;
+    event.term = arm;
+    frame_.path = m_.arena().make<Path>(event);
+  }
+  check(arm, env, goal, live, spine);
+  frame_.path = before;
+}
+
+bool Checker::literal_belongs(TermId literal, const AdtValue* adt) const {
+  const KnownNames& k = m_.known();
+  const DataId data(adt->a);
+  switch (term(literal).kind) {
+    case TermKind::U32: return k.u32.valid() && book_.ctors[k.u32].data == data;
+    case TermKind::F32: return k.f32.valid() && book_.ctors[k.f32].data == data;
+    case TermKind::Nat: return k.zero.valid() && book_.ctors[k.zero].data == data;
+    case TermKind::Var: case TermKind::Ref: case TermKind::Let: case TermKind::Kind: case TermKind::Quant: case TermKind::Qua: case TermKind::Meet:
+    case TermKind::All: case TermKind::Lam: case TermKind::App: case TermKind::Adt: case TermKind::Ctr: case TermKind::Str: case TermKind::Mat:
+    case TermKind::MatLit: case TermKind::Efq: case TermKind::Eql: case TermKind::Rfl: case TermKind::Rwt: case TermKind::Hole: case TermKind::Ann:
+    case TermKind::Error:
+      return false;
+  }
+  return false;
+}
+
+// Some live variable in scope has a type without constructors.
+bool Checker::unreachable_here() {
+  for (const Binding& b : bindings_) {
+    if (b.quantity == Quantity::None || b.constant) continue;
+    const Value* type = m_.whnf(b.type);
+    if (type->tag != Tag::Adt) continue;
+    const AdtValue* adt = as<AdtValue>(type);
+    if (book_.datatypes[DataId(adt->a)].ctors.size() == adt->removed_count) return true;
+  }
+  return false;
+}
+
+void Checker::mark_unchecked(TermId id) {
+  if (term(id).kind != TermKind::Efq) book_.unchecked.insert(id);
+}
+
+// The chain of tests is walked by a loop. Each arm's uses are taken back before the next one and joined at the end.
+void Checker::check_match(TermId id, const Env* env, const Value* goal, bool live, bool spine) {
+  const Value* all = m_.whnf(goal);
+  if (is_error(all) || halted(id)) return;
+  const Term first = term(id);
+  if (all->tag != Tag::All) {
+    Diagnostic& d = report(Code::C5, span(id), "a lambda-match where a value of another type is needed");
+    d.expected = show(goal);
+    d.observed = "a function";
+    return;
+  }
+  const Value* scrutinee_type = m_.whnf(m_.domain(all));
+  if (is_error(scrutinee_type) || halted(id)) return;
+  const std::string scrutinee = first.name.valid() ? name_text(first.name) : std::string();
+  if (scrutinee_type->tag != Tag::Adt) {
+    Diagnostic& d = report(Code::C13, book_.scrutinee_span(id), scrutinee.empty() ? std::string("the matched value has no constructors") : fmt::format("`{}` has no constructors to match", scrutinee));
+    d.notes.push_back(fmt::format("its type is `{}`; only values of a datatype are matched", show(scrutinee_type)));
+    return;
+  }
+  if (live && m_.binder_quantity(all) == Quantity::None) {
+    Diagnostic& d = report(Code::C14, book_.scrutinee_span(id), scrutinee.empty() ? std::string("live code matches an erased value") : fmt::format("live code matches the erased `{}`", scrutinee));
+    d.notes.push_back("an erased value does not exist at run time, so nothing can branch on it");
+    d.fix = "drop the `-` of its binder, or match something that is not erased";
+    return;
+  }
+
+  const size_t saved_base = saved_.size();
+  bool literals = false;
+  TermId at = id;
+  for (;;) {
+    const Term t = term(at);
+    const AdtValue* adt = as<AdtValue>(scrutinee_type);
+    const size_t total = book_.datatypes[DataId(adt->a)].ctors.size();
+    const bool covered = adt->removed_count == total;
+    if (t.kind == TermKind::Mat) {
+      const CtorId ctor(t.a);
+      const core::Ctor& c = book_.ctors[ctor];
+      if (c.data != DataId(adt->a) || Machine::is_removed(adt, c.index)) {
+        const bool taken = c.data == DataId(adt->a);
+        Diagnostic& d = report(Code::C16, span(at), taken ? fmt::format("a second case for `{}`", name_text(c.name))
+                                                          : fmt::format("`{}` is no constructor of `{}`", name_text(c.name), show(m_.domain(all))));
+        if (!taken) d.labels.push_back({c.name_span, fmt::format("it belongs to `{}`", name_text(book_.datatypes[c.data].name))});
+        d.notes.push_back("a match has at most one case for each constructor of the matched type");
+        at = TermId(t.c);
+        if (term(at).kind != TermKind::Mat) break;
+        continue;
+      }
+      const size_t mark = usage_.mark();
+      Path event;
+      event.kind = Path::Kind::Open;
+      event.ctor = ctor;
+      check_arm(TermId(t.b), env, m_.arm_type(ctor, adt, all), live, spine, event);
+      if (m_.halt() != Halt::None) break;
+      scrutinee_type = m_.without(adt, ctor);
+      const bool last = as<AdtValue>(scrutinee_type)->removed_count == total;
+      at = TermId(t.c);
+      if (last && term(at).kind != TermKind::Mat) {
+        mark_unchecked(at);
+        break;
+      }
+      usage_.rewind(mark, saved_);
+      all = m_.with_domain(all, scrutinee_type);
+      continue;
+    }
+    if (t.kind == TermKind::MatLit) {
+      literals = true;
+      if (!literal_belongs(TermId(t.a), adt)) {
+        report(Code::C16, span(at), fmt::format("a literal case on a value of `{}`", show(m_.domain(all))));
+        break;
+      }
+      const size_t mark = usage_.mark();
+      const Value* literal = m_.eval(TermId(t.a), m_.empty());
+      Path event;
+      event.kind = Path::Kind::Literal;
+      event.value = literal;
+      check_arm(TermId(t.b), env, m_.codomain(all, literal), live, spine, event);
+      if (m_.halt() != Halt::None) break;
+      usage_.rewind(mark, saved_);
+      if (literal->tag == Tag::Nat && as<NumberValue>(literal)->number == 0 && !Machine::is_removed(adt, book_.ctors[m_.known().zero].index)) {
+        scrutinee_type = m_.without(adt, m_.known().zero);
+        all = m_.with_domain(all, scrutinee_type);
+      }
+      at = TermId(t.c);
+      continue;
+    }
+    if (t.kind == TermKind::Efq) {
+      if (!covered && !unreachable_here()) missing_cases(at, adt, spine, literals);
+      break;
+    }
+    check(at, env, all, live, spine);
+    break;
+  }
+  for (size_t i = saved_base; i < saved_.size(); ++i) usage_.join(saved_[i]);
+  saved_.resize(saved_base);
+}
+
+// C15 with the patterns that no row takes, written as the def's own left-hand side.
+void Checker::missing_cases(TermId id, const AdtValue* adt, bool spine, bool literals) {
+  const core::Datatype& data = book_.datatypes[DataId(adt->a)];
+  std::vector<std::string> missing;
+  uint32_t more = 0;
+  auto pattern_of = [&](CtorId ctor) {
+    const core::Ctor& c = book_.ctors[ctor];
+    CtrValue* value = m_.arena().make<CtrValue>();
+    value->tag = Tag::Ctr;
+    value->a = ctor.index;
+    value->count = static_cast<uint32_t>(c.fields.size());
+    value->fields = m_.arena().array<const Value*>(c.fields.size());
+    for (uint32_t i = 0; i < value->count; ++i) value->fields[i] = m_.var(0, wildcard_, error());
+    return static_cast<const Value*>(value);
+  };
+  for (const CtorId ctor : data.ctors) {
+    if (Machine::is_removed(adt, book_.ctors[ctor].index)) continue;
+    if (missing.size() == kListedCases) {
+      ++more;
+      continue;
+    }
+    if (!spine || !frame_.def.valid()) {
+      missing.push_back(fmt::format("`{}`", pattern_text(pattern_of(ctor))));
+      continue;
+    }
+    // Put the constructor where the next argument goes and complete the row with wildcards.
+    const Path* before = frame_.path;
+    Path* open = m_.arena().make<Path>();
+    open->kind = Path::Kind::Bind;
+    open->before = before;
+    open->value = pattern_of(ctor);
+    frame_.path = open;
+    std::vector<const Value*> row = left_hand_side();
+    frame_.path = before;
+    std::string text;
+    for (const Value* p : row) text += (text.empty() ? "" : ", ") + pattern_text(p);
+    missing.push_back(fmt::format("`case {}`", text));
+  }
+  std::string list;
+  for (const std::string& m : missing) list += (list.empty() ? "" : ", ") + m;
+  if (more != 0) list += fmt::format(" and {} more", more);
+  Diagnostic& d = report(Code::C15, span(id), literals ? std::string("the literal cases do not cover the type") : fmt::format("missing {}: {}", missing.size() == 1 && more == 0 ? "case" : "cases", list));
+  const Term t = term(id);
+  if (t.name.valid()) d.notes.push_back(fmt::format("`{}` has type `{}`", name_text(t.name), name_text(data.name)));
+  d.notes.push_back("a match covers every value of the matched type");
+  d.fix = literals ? std::string("add `case _:` for all other values") : std::string("add the missing cases, or `case _:`");
+}
+
+}  // namespace bendc

@@ -1,0 +1,226 @@
+// Inference (language.md 5.1): variables, names, applications, families, kinds, function types, equations and annotations.
+#include <fmt/format.h>
+
+#include "checker/typecheck.h"
+
+namespace bendc {
+
+using core::DataId;
+using core::DefId;
+using core::Quantity;
+using core::Term;
+using core::TermId;
+using core::TermKind;
+
+const Value* Checker::infer(TermId id, const Env* env, bool live) {
+  const Term t = term(id);
+  switch (t.kind) {
+    case TermKind::Var:
+      return infer_variable(id, live);
+    case TermKind::Ref:
+      if (!check_name(id, nullptr, env, live)) return error();
+      return m_.all_of_def(DefId(t.a));
+    case TermKind::App:
+      return infer_app(id, env, live);
+    case TermKind::Adt:
+      return infer_family(id, env, live);
+    case TermKind::Kind:
+      check(TermId(t.a), env, m_.quant(), false);
+      return m_.type();
+    case TermKind::Quant:
+      return m_.type();
+    case TermKind::Qua:
+      return m_.quant();
+    case TermKind::Meet:
+      if (m_.deep()) return error();
+      check(TermId(t.a), env, m_.quant(), live);
+      check(TermId(t.b), env, m_.quant(), live);
+      return m_.quant();
+    case TermKind::All: {
+      // A loop over the arrows of one type; each binder stays in scope for the rest.
+      const uint32_t outer = depth();
+      TermId at = id;
+      while (term(at).kind == TermKind::All) {
+        const Term all = term(at);
+        const Value* quantity = check_type(TermId(all.a), env);
+        const Value* domain = m_.delay(TermId(all.a), env);
+        if (all.quantity == Quantity::Many && !frame_.unsafe && !fits_quantity(quantity, Quantity::Many)) {
+          not_data(span(at), all.name, domain, "parameter");
+        }
+        const Value* x = bind(all.name, Quantity::None, domain, span(at));
+        env = m_.extend(env, x);
+        at = TermId(all.b);
+      }
+      (void)check_type(at, env);
+      unbind(outer);
+      return m_.type();
+    }
+    case TermKind::Eql: {
+      (void)check_type(TermId(t.c), env);
+      const Value* type = m_.delay(TermId(t.c), env);
+      check(TermId(t.a), env, type, false);
+      check(TermId(t.b), env, type, false);
+      return m_.data();
+    }
+    case TermKind::Ann: {
+      (void)check_type(TermId(t.b), env);
+      const Value* type = m_.delay(TermId(t.b), env);
+      check(TermId(t.a), env, type, live);
+      return type;
+    }
+    case TermKind::Error:
+      return error();
+    case TermKind::Let: case TermKind::Lam: case TermKind::Ctr: case TermKind::U32: case TermKind::Nat: case TermKind::F32: case TermKind::Str:
+    case TermKind::Mat: case TermKind::MatLit: case TermKind::Efq: case TermKind::Rfl: case TermKind::Rwt: case TermKind::Hole:
+      return not_inferable(id);
+  }
+  return error();
+}
+
+const Value* Checker::not_inferable(TermId id) {
+  const Term t = term(id);
+  if (t.kind == TermKind::Hole) {
+    check_hole(id, error(), nullptr);
+    return error();
+  }
+  std::string what;
+  std::string fix = "write `{... : T}` with its type, or give the let a type: `x : T = ...`";
+  switch (t.kind) {
+    case TermKind::U32: what = fmt::format("the literal `{}`", t.a); fix = fmt::format("write `{{{} : U32}}`, or `x : U32 = {}` in a let", t.a, t.a); break;
+    case TermKind::Nat: what = fmt::format("the literal `{}n`", t.a); fix = fmt::format("write `{{{}n : Nat}}`, or `x : Nat = {}n` in a let", t.a, t.a); break;
+    case TermKind::F32: what = "this F32 literal"; break;
+    case TermKind::Str: what = "this text"; fix = "write `{\"...\" : String}`, or `x : String = ...` in a let"; break;
+    case TermKind::Ctr: what = fmt::format("the constructor `{}`", name_text(book_.ctors[core::CtorId(t.a)].name)); break;
+    case TermKind::Lam: what = fmt::format("the function `{} => ...`", name_text(t.name)); break;
+    case TermKind::Mat: case TermKind::MatLit: case TermKind::Efq: what = "this lambda-match"; break;
+    case TermKind::Let: what = "this let"; break;
+    case TermKind::Rfl: what = "`{==}`"; break;
+    case TermKind::Rwt: what = "this rewrite"; break;
+    case TermKind::Var: case TermKind::Ref: case TermKind::Kind: case TermKind::Quant: case TermKind::Qua: case TermKind::Meet: case TermKind::All:
+    case TermKind::App: case TermKind::Adt: case TermKind::Eql: case TermKind::Hole: case TermKind::Ann: case TermKind::Error: what = "this"; break;
+  }
+  Diagnostic& d = report(Code::C3, span(id), fmt::format("cannot infer the type of {}", what));
+  d.notes.push_back("only variables, calls and annotated terms have a type of their own; `( : T)` selects operators and annotates nothing");
+  d.fix = fix;
+  return error();
+}
+
+const Value* Checker::infer_variable(TermId id, bool live) {
+  const Term& t = term(id);
+  if (t.a >= bindings_.size()) {
+    if (frame_.instance.valid()) {
+      Diagnostic& d = report(Code::C10, span(id), fmt::format("the template argument mentions the local `{}`", name_text(t.name)));
+      d.notes.push_back("a `~` argument is compiled into an instance of the template, so it may name only top-level definitions");
+      d.fix = "pass the local as an ordinary argument, or move it into the template's own parameters";
+    }
+    return error();
+  }
+  Binding& b = bindings_[t.a];
+  if (live && !b.constant && !is_error(b.type)) {
+    const Quantity total = usage_.use(t.a, id);
+    if (static_cast<uint8_t>(total) > static_cast<uint8_t>(b.quantity)) quantity_exceeded(t.a, id);
+  }
+  return b.type;
+}
+
+const Value* Checker::infer_app(TermId id, const Env* env, bool live, const Spine* outer) {
+  const Term t = term(id);
+  const Term head = term(TermId(t.a));
+  if (m_.deep()) return error();
+  // While the type is written as arrows it is walked as a term: no value is made for the partial applications.
+  TermId at;
+  const Env* at_env = m_.empty();
+  const Value* type = nullptr;
+  uint32_t first = 0;
+  if (head.kind == TermKind::Ref) {
+    const DefId def(head.a);
+    const Spine spine{id, outer};
+    if (!check_name(TermId(t.a), &spine, env, live)) return error();
+    at = book_.defs[def].type;
+    // The `~` arguments of an instance were checked when it was minted.
+    if (live && !frame_.generic && book_.defs[def].templates != 0) first = book_.defs[def].templates;
+  } else if (head.kind == TermKind::App) {
+    const Spine spine{id, outer};
+    type = infer_app(TermId(t.a), env, live, &spine);
+  } else {
+    type = infer(TermId(t.a), env, live);
+  }
+  for (uint32_t i = 0; i < t.c; ++i) {
+    const TermId arg = item(t.b, i);
+    Quantity quantity;
+    const Value* domain;
+    if (at.valid() && term(at).kind != TermKind::All) {
+      type = m_.eval(at, at_env);
+      at = TermId{};
+    }
+    if (at.valid()) {
+      const Term& all = term(at);
+      quantity = all.quantity;
+      domain = m_.delay(TermId(all.a), at_env);
+    } else {
+      type = m_.whnf(type);
+      if (halted(id)) return error();
+      if (is_error(type)) return error();
+      if (type->tag != Tag::All) {
+        const bool literal = i == 0 && head.kind != TermKind::Ref;
+        Diagnostic& d = report(Code::C4, span(literal ? TermId(t.a) : arg),
+                               i == 0 ? "this is applied, but it is not a function"
+                                      : fmt::format("one argument too many: after {} the result is not a function", i == 1 ? std::string("1 argument") : fmt::format("{} arguments", i)));
+        d.notes.push_back(fmt::format("its type is `{}`", show(type)));
+        if (head.kind == TermKind::Ref) d.labels.push_back({book_.defs[DefId(head.a)].name_span, fmt::format("`{}` is declared here", def_text(DefId(head.a)))});
+        return error();
+      }
+      quantity = m_.binder_quantity(type);
+      domain = m_.domain(type);
+    }
+    if (i >= first) check(arg, env, domain, live && quantity != Quantity::None);
+    const Value* value = m_.delay(arg, env);
+    if (at.valid()) {
+      at_env = m_.extend(at_env, value);
+      at = TermId(term(at).b);
+    } else {
+      type = m_.codomain(type, value);
+    }
+  }
+  return at.valid() ? m_.delay(at, at_env) : type;
+}
+
+const Value* Checker::infer_family(TermId id, const Env* env, bool live) {
+  const Term t = term(id);
+  const DataId data(t.a);
+  const size_t params = book_.datatypes[data].params.size();
+  if (t.c != params) {
+    const core::Datatype& d = book_.datatypes[data];
+    const std::string name = name_text(d.name);
+    Diagnostic& r = report(Code::C2, span(id), fmt::format("`{}` takes {} type {}, not {}", name, params, params == 1 ? "argument" : "arguments", t.c));
+    r.labels.push_back({d.name_span, fmt::format("`{}` is declared here", name)});
+    r.notes.push_back("a parameterised datatype is written with all its arguments in `<>`; leading quantities may be left out and are then &1");
+    return error();
+  }
+  const Env* fields = m_.empty();
+  for (uint32_t i = 0; i < t.c; ++i) {
+    const TermId arg = item(t.b, i);
+    const core::Telescope& p = book_.datatypes[data].params[i];
+    const Quantity quantity = p.quantity;
+    const Value* type = m_.delay(p.type, fields);
+    check(arg, env, type, live && quantity != Quantity::None);
+    fields = m_.extend(fields, m_.delay(arg, env));
+  }
+  return m_.delay(book_.datatypes[data].kind, fields);
+}
+
+const Value* Checker::check_type(TermId id, const Env* env) {
+  const Value* kind = m_.whnf(infer(id, env, false));
+  if (kind->tag == Tag::Kind) return as<KindValue>(kind)->of;
+  if (is_error(kind) || halted(id)) return error();
+  Diagnostic& d = report(Code::C5, span(id), "a type is needed here");
+  d.expected = "Type";
+  d.observed = show(kind);
+  return error();
+}
+
+bool Checker::fits_quantity(const Value* kind_quantity, Quantity q) {
+  return conv_.quantity_fits(kind_quantity, m_.qua(q), depth()) || m_.halt() != Halt::None;
+}
+
+}  // namespace bendc

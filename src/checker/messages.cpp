@@ -1,0 +1,161 @@
+// Binders in scope and the texts that several rules share.
+#include <fmt/format.h>
+
+#include "checker/typecheck.h"
+
+namespace bendc {
+
+using core::DefId;
+using core::Quantity;
+using core::TermId;
+
+namespace {
+
+constexpr uint32_t kShownNodes = 200;     // of a value in a message
+constexpr size_t kShownBytes = 600;
+
+std::string cut(std::string text) {
+  if (text.size() <= kShownBytes) return text;
+  size_t end = kShownBytes;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  text.resize(end);
+  return text + "...";
+}
+
+}  // namespace
+
+const Value* Checker::bind(Name name, Quantity quantity, const Value* type, Span span, bool constant) {
+  const Value* x = m_.var(depth(), name, type);
+  bindings_.push_back({name, quantity, constant, false, type, span});
+  usage_.push();
+  return x;
+}
+
+void Checker::bind_value(Name name, Quantity quantity, const Value* type, Span span) {
+  bindings_.push_back({name, quantity, false, false, type, span});
+  usage_.push();
+}
+
+void Checker::unbind(uint32_t to) {
+  bindings_.resize(to);
+  usage_.truncate(to);
+}
+
+std::string Checker::name_text(Name name) const { return name.valid() ? core::display_name(names_.text(name)) : std::string("_"); }
+std::string Checker::def_text(DefId def) const { return def.valid() ? name_text(book_.defs[def].name) : std::string("this declaration"); }
+
+std::string Checker::show(const Value* v) {
+  const TermId id = m_.quote(book_, v, depth(), false, kShownNodes, ellipsis_);
+  std::vector<Name> scope;
+  for (const Binding& b : bindings_) scope.push_back(b.name);
+  return cut(core::print_term(book_, names_, id, std::move(scope)));
+}
+
+std::string Checker::show_normal(const Value* v) {
+  const TermId id = m_.quote(book_, v, depth(), true, kShownNodes, ellipsis_);
+  if (m_.halt() != Halt::None) {
+    m_.refill();
+    return show(v);
+  }
+  std::vector<Name> scope;
+  for (const Binding& b : bindings_) scope.push_back(b.name);
+  return cut(core::print_term(book_, names_, id, std::move(scope)));
+}
+
+Diagnostic& Checker::report(Code code, Span at, std::string message) {
+  ++reported_;
+  Diagnostic& d = diagnostics_.add(code, at, std::move(message));
+  const DefId def = frame_.instance.valid() ? book_.defs[frame_.instance].instance_of : frame_.def;
+  if (def.valid()) d.def = def_text(def);
+  return d;
+}
+
+void Checker::mismatch(Span at, const Value* expected, const Value* observed, std::string what) {
+  std::string expected_text = show(expected);
+  std::string observed_text = show(observed);
+  const std::string expected_normal = expected_text == observed_text ? show_normal(expected) : std::string();
+  const std::string observed_normal = expected_text == observed_text ? show_normal(observed) : std::string();
+  Diagnostic& d = report(Code::C5, at, std::move(what));
+  d.expected = expected_normal.empty() ? std::move(expected_text) : expected_normal;
+  d.observed = observed_normal.empty() ? std::move(observed_text) : observed_normal;
+  const Value* e = m_.whnf(expected);
+  const Value* o = m_.whnf(observed);
+  if (e->tag == Tag::All && o->tag == Tag::All && m_.binder_quantity(e) != m_.binder_quantity(o)) {
+    d.notes.push_back("function types agree only when their parameters have the same quantity");
+    d.fix = "wrap it: `y => f(y)`";
+  }
+  if (e->tag == Tag::Adt && o->tag == Tag::Adt) {
+    const KnownNames& k = m_.known();
+    if (core::DataId(e->a) == k.u32_type && core::DataId(o->a) == k.nat) d.fix = "convert with `U32.from_nat(..)`";
+    if (core::DataId(e->a) == k.nat && core::DataId(o->a) == k.u32_type) d.fix = "convert with `U32.to_nat(..)`";
+  }
+}
+
+void Checker::quantity_exceeded(uint32_t level, TermId at) {
+  Binding& b = bindings_[level];
+  if (b.reported) return;
+  b.reported = true;
+  const std::string name = name_text(b.name);
+  if (b.quantity == Quantity::None) {
+    Diagnostic& d = report(Code::C6, span(at), fmt::format("the erased `{}` is used by live code", name));
+    d.labels.push_back({b.span, fmt::format("`{}` is erased here", name)});
+    d.notes.push_back("an erased value does not exist at run time; only types and other dead code may name it");
+    d.fix = fmt::format("drop the `-` of `{}`", name);
+    return;
+  }
+  const TermId first = usage_.first_use(level);
+  const Value* kind = conv_.kind_quantity(b.type, depth());
+  const bool data = kind != nullptr && conv_.quantity_fits(kind, m_.qua(Quantity::Many), depth());
+  Diagnostic& d = report(Code::C6, span(at), fmt::format("the affine `{}` is used twice", name));
+  if (first.valid()) d.labels.push_back({span(first), "first used here"});
+  d.labels.push_back({b.span, fmt::format("`{}` is bound here", name)});
+  d.notes.push_back("a plain binder is used at most once; each branch of a match counts for itself");
+  if (data) {
+    d.fix = fmt::format("bind it as `+{}`: its type is Data", name);
+  } else {
+    d.notes.push_back(fmt::format("`{}` has type `{}`, which is not Data, so `+` is not allowed either", name, show(b.type)));
+  }
+}
+
+void Checker::not_data(Span at, Name name, const Value* type, std::string_view what) {
+  Diagnostic& d = report(Code::C7, at, fmt::format("the {} `+{}` has a type that is not Data", what, name_text(name)));
+  d.notes.push_back(fmt::format("its type is `{}`", show(type)));
+  d.notes.push_back("`+` means any number of uses, which only types of kind Data allow; functions, arrays, `Type` and `A & B` never are");
+  const Value* t = m_.whnf(type);
+  if (t->tag == Tag::Adt && m_.known().tuple.valid() && book_.ctors[m_.known().tuple].data == core::DataId(t->a)) {
+    d.fix = "a copyable pair is `Sigma<&2, &2, A, _ => B>`";
+  } else if (t->tag == Tag::Adt && book_.datatypes[core::DataId(t->a)].leading_quants != 0) {
+    d.fix = fmt::format("ask for the copyable form: `+{}<..>`", name_text(book_.datatypes[core::DataId(t->a)].name));
+  } else {
+    d.fix = "drop the `+`";
+  }
+}
+
+bool Checker::halted(TermId at) {
+  if (m_.halt() == Halt::None) return false;
+  if (halt_reported_) return true;
+  halt_reported_ = true;
+  const Span where = span(at);
+  switch (m_.halt()) {
+    case Halt::None:
+      break;
+    case Halt::Fuel: case Halt::Memory: case Halt::NatOverflow: {
+      Diagnostic& d = report(Code::L1, where, m_.halt() == Halt::Memory ? "checking this needs too much memory" : "checking this does not come to an end");
+      d.notes.push_back("types are compared by computing them, and this computation was given up");
+      d.fix = "keep non-terminating definitions and large numbers out of types, or state the equation as a law";
+      break;
+    }
+    case Halt::Stack: {
+      Diagnostic& d = report(Code::B4, where, "this is nested too deeply for the checker");
+      d.notes.push_back("the checker ran out of stack here");
+      d.fix = "split the expression into definitions, or build the value by recursion";
+      break;
+    }
+  }
+  return true;
+}
+
+bool Checker::fits(const Value* a, const Value* b, TermId at) { return conv_.fits(a, b, depth()) || halted(at); }
+bool Checker::equal(const Value* a, const Value* b, TermId at) { return conv_.equal(a, b, depth()) || halted(at); }
+
+}  // namespace bendc
