@@ -71,6 +71,15 @@ void u32_list_drop(BendWorker* worker, BendWord list) {
   }
 }
 
+void text_list_drop(BendWorker* worker, BendWord list) {
+  while (WordNode* node = list_node<WordNode>(list)) {
+    if (!count_down(&node->count)) return;
+    u32_list_drop(worker, node->head);
+    list = node->tail;
+    heap_free(worker, node, kWordNodeBytes);
+  }
+}
+
 void bytes_add(BendWorker* worker, Bytes* bytes, const char* from, size_t size) {
   if (bytes->capacity < bytes->size + size + 1) {
     size_t capacity = bytes->capacity ? bytes->capacity * 2 : 64;
@@ -102,6 +111,18 @@ Bytes string_encode(BendWorker* worker, BendWord string) {
     bytes_add(worker, &bytes, encoded, encode_char(c, encoded));
   });
   return bytes;
+}
+
+bool byte_list_take(BendWorker* worker, BendWord list, Bytes* out) {
+  bool ok = true;
+  bytes_add(worker, out, nullptr, 0);
+  u32_list_take(worker, list, [&](uint32_t head) {
+    char byte = static_cast<char>(head);
+    ok = ok && head <= 0xFF;
+    if (ok) bytes_add(worker, out, &byte, 1);
+  });
+  if (!ok) bytes_free(out);
+  return ok;
 }
 
 bool has_zero(const Bytes& bytes) { return memchr(bytes.data, 0, bytes.size) != nullptr; }

@@ -73,6 +73,8 @@ class WordListBuilder {
 
 void u32_list_drop(BendWorker* worker, BendWord list);   // a String or a List<U32>
 
+void text_list_drop(BendWorker* worker, BendWord list); // a List<String>
+
 // Calls visit(head) for each element of a borrowed String or List<U32>.
 template <class Visit>
 inline void u32_list_visit(BendWord list, Visit visit) {
@@ -108,6 +110,8 @@ void bytes_add(BendWorker* worker, Bytes* bytes, const char* from, size_t size);
 void bytes_free(Bytes* bytes);
 // Uses up a String.
 [[nodiscard]] Bytes string_encode(BendWorker* worker, BendWord string);
+// Uses up a List<U32> of bytes; false when an element is above 255 (then `out` holds nothing).
+[[nodiscard]] bool byte_list_take(BendWorker* worker, BendWord list, Bytes* out);
 [[nodiscard]] bool has_zero(const Bytes& bytes);
 
 }  // namespace bendc::rt

@@ -42,6 +42,10 @@ struct ResultMaybeDatagram {
   BendWord slot3;
 };
 
+// Descriptors travel as immediates: fd << 1 | 1.
+inline BendWord handle_of_fd(int fd) { return static_cast<BendWord>(fd) << 1 | 1; }
+inline int fd_of_handle(BendWord handle) { return static_cast<int>(handle >> 1); }
+
 // An effect on a handle answers it beside the result.
 template <class Result>
 struct Beside {

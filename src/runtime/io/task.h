@@ -33,6 +33,7 @@ struct BendTask {
   uint64_t timer;                    // 1 + its place in the timers' heap, 0: none
   bendc::rt::Retry retry;
   void* pending;                     // what the effect keeps while it waits
+  uint64_t deadline;                 // of an effect with a time limit
   void* answer;
   uint64_t answer_capacity;
 };
