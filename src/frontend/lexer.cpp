@@ -366,10 +366,11 @@ class Lexer {
     unsigned char c = static_cast<unsigned char>(text_[pos_]);
     if (c >= 0x80) {
       while (static_cast<unsigned char>(at(pos_)) >= 0x80) ++pos_;
-      report(Code::P1, begin, pos_, fmt::format("unexpected text `{}`", std::string_view(text_).substr(begin, pos_ - begin).substr(0, 40)), "outside strings, characters and comments only ASCII has a meaning");
+      report(Code::P1, begin, pos_, fmt::format("`{}` has no meaning outside strings, characters and comments", std::string_view(text_).substr(begin, pos_ - begin).substr(0, 40)), "names and operators are ASCII");
     } else {
       ++pos_;
-      report(Code::P1, begin, pos_, c < 0x20 || c == 0x7F ? fmt::format("unexpected control character {}", c) : fmt::format("unexpected character `{}`", static_cast<char>(c)));
+      report(Code::P1, begin, pos_, c < 0x20 || c == 0x7F ? fmt::format("the control character {} has no meaning outside strings, characters and comments", c)
+                                                                : fmt::format("`{}` has no meaning outside strings, characters and comments", static_cast<char>(c)));
     }
     token.kind = TokenKind::Bad;
   }

@@ -200,8 +200,16 @@ std::string json_string(std::string_view text) {
   return out + '"';
 }
 
+// Columns count characters, as in the text form.
+LineColumn json_position(FileId file, uint32_t offset, const SourceMap& sources) {
+  LineColumn at = sources.locate(file, offset);
+  std::string_view before = sources.line_text(file, at.line).substr(0, at.column - 1);
+  at.column = static_cast<uint32_t>(std::count_if(before.begin(), before.end(), [](char c) { return (c & 0xC0) != 0x80; }) + 1);
+  return at;
+}
+
 std::string json_place(Span span, const SourceMap& sources) {
-  LineColumn from = sources.locate(span.file, span.offset), to = sources.locate(span.file, span.end());
+  LineColumn from = json_position(span.file, span.offset, sources), to = json_position(span.file, span.end(), sources);
   return fmt::format("\"file\":{},\"line\":{},\"column\":{},\"end_line\":{},\"end_column\":{},\"offset\":{},\"length\":{}", json_string(sources[span.file].path), from.line, from.column, to.line,
                      to.column, span.offset, span.length);
 }
