@@ -34,7 +34,6 @@ struct MachineOptions {
 struct EmitOptions {
   TargetKind target = TargetKind::Host;
   bool threads = false;            // values are shared between threads: counts change atomically
-  bool with_main = false;          // emit `main`, calling bend_start
   std::string program_name;        // BendProgram::name
   const SourceMap* sources = nullptr;  // for the sites of run-time errors; null: no line numbers
 };

@@ -133,7 +133,6 @@ class ModuleEmitter {
   };
   void declare_functions();
   void emit_entry();
-  void finish_tables();
   [[nodiscard]] llvm::Constant* constant(llvm::StructType* type, llvm::ArrayRef<llvm::Constant*> fields);
   [[nodiscard]] llvm::Constant* global(llvm::Constant* value, const llvm::Twine& name);
   void collect_slots(flow::TypeId type, llvm::ArrayRef<uint32_t> leaf_offsets, uint32_t base, std::vector<PlacedSlot>& out);
@@ -209,6 +208,7 @@ class FuncEmitter {
   Leaves atomic_prim(const flow::Node& node);
   llvm::Value* slot_address(llvm::Value* handle, llvm::Value* index, flow::TypeId element, bool in_range);
   llvm::Value* block_address(llvm::Value* handle);
+  llvm::Value* index_mask(llvm::Value* handle);             // slots - 1
   void fill(llvm::Value* handle, flow::TypeId element, LeafSpan value);
 
   Leaves& value(flow::VarId var) { return m_.values[var.index]; }
@@ -232,6 +232,7 @@ class FuncEmitter {
   Span span_;
   std::vector<Work> work_;
   std::map<uint32_t, JoinPoint> joins_;
+  std::map<uint32_t, uint32_t> string_of_;               // variables bound to string constants
   std::map<uint32_t, uint32_t> token_bytes_;             // by token variable: size of the memory it stands for
 };
 

@@ -1,0 +1,254 @@
+// Reference counts: retain (one or more references more) and release (one less) of any value. Counts at or above BEND_IMMORTAL are
+// never touched: static nodes, and values whose count has saturated. With threads, counts change by atomic operations.
+#include "codegen/llvm/emitter.h"
+
+namespace bendc::codegen {
+
+using flow::DataId;
+using flow::TypeId;
+using flow::TypeKind;
+
+llvm::Value* ModuleEmitter::is_unique(Builder& b, llvm::Value* node) {
+  llvm::Value* count = load(b, i32, node, 0, Region::Node);
+  // Acquire: whoever gave up the other reference has finished reading the node before we change or free it.
+  if (options.threads) llvm::cast<llvm::LoadInst>(count)->setAtomic(llvm::AtomicOrdering::Acquire);
+  return b.CreateICmpEQ(count, number(1));
+}
+
+void ModuleEmitter::retain_node(Builder& b, llvm::Value* node, llvm::Value* amount) {
+  llvm::BasicBlock *counted = block(b, "counted"), *done = block(b, "kept");
+  llvm::Value* count = load(b, i32, node, 0, Region::Node);
+  if (options.threads) llvm::cast<llvm::LoadInst>(count)->setAtomic(llvm::AtomicOrdering::Monotonic);
+  b.CreateCondBr(b.CreateICmpSGE(count, number(0)), counted, done);
+  b.SetInsertPoint(counted);
+  if (options.threads) b.CreateAtomicRMW(llvm::AtomicRMWInst::Add, node, amount, llvm::Align(4), llvm::AtomicOrdering::Monotonic);
+  else store(b, b.CreateAdd(count, amount), node, 0, Region::Node);
+  b.CreateBr(done);
+  b.SetInsertPoint(done);
+}
+
+void ModuleEmitter::retain(Builder& b, TypeId id, LeafSpan leaves, llvm::Value* amount) {
+  if (!flow.owned || !layouts.of(id).counted) return;
+  if (!amount) amount = number(1);
+  const flow::Type& type = flow.types[id];
+  switch (type.kind) {
+    case TypeKind::U32:
+    case TypeKind::F32:
+    case TypeKind::Nat:
+    case TypeKind::Enum:
+    case TypeKind::Token:
+      return;
+    case TypeKind::Struct: {
+      size_t leaf = 0;
+      for (TypeId part : type.parts) {
+        const size_t count = layouts.of(part).leaves.size();
+        retain(b, part, leaves.slice(leaf, count), amount);
+        leaf += count;
+      }
+      return;
+    }
+    case TypeKind::Array: {
+      llvm::Value* block_word = b.CreateAnd(leaves[0], BEND_ARRAY_ADDRESS);
+      llvm::Value* header = b.CreateIntToPtr(block_word, ptr);
+      if (options.threads) {
+        b.CreateAtomicRMW(llvm::AtomicRMWInst::Add, header, amount, llvm::Align(4), llvm::AtomicOrdering::Monotonic);
+      } else {
+        store(b, b.CreateAdd(load(b, i32, header, 0, Region::ArrayHeader), amount), header, 0, Region::ArrayHeader);
+      }
+      return;
+    }
+    case TypeKind::Ref:
+      if (!counts_matter(type.data)) return;
+      [[fallthrough]];
+    case TypeKind::Fn:
+    case TypeKind::Any:
+    case TypeKind::Sum: {
+      llvm::SmallVector<llvm::Value*, 8> args(leaves.begin(), leaves.end());
+      args.push_back(amount);
+      llvm::Function* function = retain_helper(id);
+      b.CreateCall(function, args)->setCallingConv(function->getCallingConv());
+      return;
+    }
+  }
+}
+
+llvm::Function* ModuleEmitter::retain_helper(TypeId id) {
+  const flow::Type& type = flow.types[id];
+  llvm::SmallVector<llvm::Type*, 8> params;
+  for (flow::Leaf leaf : layouts.of(id).leaves) params.push_back(leaf_type(leaf.kind));
+  params.push_back(i32);
+  const bool is_ref = type.kind == TypeKind::Ref;
+  const std::string name = is_ref ? "bend.retain.D" + std::to_string(type.data.index) : "bend.retain.T" + std::to_string(id.index);
+  return helper(name, llvm::FunctionType::get(void_type, params, false), [&](llvm::Function* fn, Builder& body) {
+    Leaves leaves;
+    for (llvm::Argument& arg : fn->args()) leaves.push_back(&arg);
+    llvm::Value* amount = leaves.pop_back_val();
+    if (type.kind == TypeKind::Sum) {
+      llvm::BasicBlock* done = block(body, "done");
+      llvm::SwitchInst* cases = body.CreateSwitch(leaves[0], done);
+      for (uint32_t v = 0; v < type.variants.size(); ++v) {
+        llvm::BasicBlock* arm = nullptr;
+        for (uint32_t f = 0; f < type.variants[v].size(); ++f) {
+          const TypeId field = type.variants[v][f];
+          if (!layouts.of(field).counted) continue;
+          if (!arm) {
+            arm = block(body, "variant");
+            cases->addCase(llvm::cast<llvm::ConstantInt>(number(v)), arm);
+            body.SetInsertPoint(arm);
+          }
+          Leaves part;
+          const uint32_t first = layouts.variant_leaf(id, v, f);
+          const auto& kinds = layouts.of(field).leaves;
+          for (size_t i = 0; i < kinds.size(); ++i) part.push_back(cast_leaf(body, leaves[first + i], kinds[i].kind));
+          retain(body, field, part, amount);
+        }
+        if (arm) body.CreateBr(done);
+      }
+      body.SetInsertPoint(done);
+      body.CreateRetVoid();
+      return;
+    }
+    fn->addFnAttr(llvm::Attribute::InlineHint);
+    llvm::Value* address;
+    llvm::Value* is_node = nullptr;
+    if (is_ref) {
+      is_node = ref_is_node(body, leaves[0], type.data);
+    } else if (type.kind == TypeKind::Any) {
+      // 0 and odd words are immediates.
+      is_node = body.CreateAnd(body.CreateIsNotNull(leaves[0]), body.CreateICmpEQ(body.CreateAnd(leaves[0], 1), llvm::ConstantInt::get(i64, 0)));
+    }
+    if (is_node) {
+      llvm::BasicBlock *node = block(body, "node"), *none = block(body, "none");
+      body.CreateCondBr(is_node, node, none);
+      body.SetInsertPoint(none);
+      body.CreateRetVoid();
+      body.SetInsertPoint(node);
+    }
+    address = is_ref ? ref_address(body, leaves[0], type.data) : body.CreateIntToPtr(leaves[0], ptr);
+    retain_node(body, address, amount);
+    body.CreateRetVoid();
+  });
+}
+
+void ModuleEmitter::release(Builder& b, llvm::Value* worker, TypeId id, LeafSpan leaves) {
+  if (!flow.owned || !layouts.of(id).counted) return;
+  const flow::Type& type = flow.types[id];
+  switch (type.kind) {
+    case TypeKind::U32:
+    case TypeKind::F32:
+    case TypeKind::Nat:
+    case TypeKind::Enum:
+    case TypeKind::Token:
+      return;
+    case TypeKind::Struct: {
+      size_t leaf = 0;
+      for (TypeId part : type.parts) {
+        const size_t count = layouts.of(part).leaves.size();
+        release(b, worker, part, leaves.slice(leaf, count));
+        leaf += count;
+      }
+      return;
+    }
+    case TypeKind::Array:
+      call_runtime(b, Rt::bend_drop_array, {worker, leaves[0], layout_info(type.parts[0])});
+      return;
+    case TypeKind::Fn:
+    case TypeKind::Any:
+      call_runtime(b, Rt::bend_drop_object, {worker, leaves[0]});
+      return;
+    case TypeKind::Ref:
+      if (!counts_matter(type.data)) return;
+      [[fallthrough]];
+    case TypeKind::Sum: {
+      llvm::SmallVector<llvm::Value*, 8> args{worker};
+      args.append(leaves.begin(), leaves.end());
+      llvm::Function* function = release_helper(id);
+      b.CreateCall(function, args)->setCallingConv(function->getCallingConv());
+      return;
+    }
+  }
+}
+
+llvm::Function* ModuleEmitter::release_helper(TypeId id) {
+  const flow::Type& type = flow.types[id];
+  llvm::SmallVector<llvm::Type*, 8> params{ptr};
+  for (flow::Leaf leaf : layouts.of(id).leaves) params.push_back(leaf_type(leaf.kind));
+  const bool is_ref = type.kind == TypeKind::Ref;
+  const std::string name = is_ref ? "bend.release.D" + std::to_string(type.data.index) : "bend.release.T" + std::to_string(id.index);
+  return helper(name, llvm::FunctionType::get(void_type, params, false), [&](llvm::Function* fn, Builder& body) {
+    llvm::Value* worker = fn->getArg(0);
+    Leaves leaves;
+    for (uint32_t i = 1; i < fn->arg_size(); ++i) leaves.push_back(fn->getArg(i));
+    if (!is_ref) {
+      llvm::BasicBlock* done = block(body, "done");
+      llvm::SwitchInst* cases = body.CreateSwitch(leaves[0], done);
+      for (uint32_t v = 0; v < type.variants.size(); ++v) {
+        llvm::BasicBlock* arm = nullptr;
+        for (uint32_t f = 0; f < type.variants[v].size(); ++f) {
+          const TypeId field = type.variants[v][f];
+          if (!layouts.of(field).counted) continue;
+          if (!arm) {
+            arm = block(body, "variant");
+            cases->addCase(llvm::cast<llvm::ConstantInt>(number(v)), arm);
+            body.SetInsertPoint(arm);
+          }
+          Leaves part;
+          const uint32_t first = layouts.variant_leaf(id, v, f);
+          const auto& kinds = layouts.of(field).leaves;
+          for (size_t i = 0; i < kinds.size(); ++i) part.push_back(cast_leaf(body, leaves[first + i], kinds[i].kind));
+          release(body, worker, field, part);
+        }
+        if (arm) body.CreateBr(done);
+      }
+      body.SetInsertPoint(done);
+      body.CreateRetVoid();
+      return;
+    }
+    fn->addFnAttr(llvm::Attribute::InlineHint);
+    const DataId data = type.data;
+    llvm::BasicBlock* done = block(body, "done");
+    if (llvm::Value* is_node = ref_is_node(body, leaves[0], data)) {
+      llvm::BasicBlock* node = block(body, "node");
+      body.CreateCondBr(is_node, node, done);
+      body.SetInsertPoint(node);
+    }
+    llvm::Value* address = ref_address(body, leaves[0], data);
+    llvm::BasicBlock *last = block(body, "last"), *shared = block(body, "shared"), *counted = block(body, "counted");
+    body.CreateCondBr(is_unique(body, address), last, shared);
+
+    // The last reference: nodes that hold nothing counted are freed here, all others by the runtime's iterative drop.
+    body.SetInsertPoint(last);
+    uint32_t bytes = 0;
+    bool plain = true;
+    for (uint32_t c = 0; c < flow.datas[data].ctors.size(); ++c) {
+      if (flow.datas[data].ctors[c].repr != flow::CtorRepr::Node) continue;
+      const flow::FieldsLayout& node = layouts.node(data, c);
+      plain &= !node.counted && (bytes == 0 || bytes == node.bytes);
+      bytes = node.bytes;
+    }
+    if (plain) free(body, worker, address, bytes);
+    else call_runtime(body, Rt::bend_drop_fields, {worker, leaves[0], data_info(data), ref_ctor(body, leaves[0], data)});
+    body.CreateBr(done);
+
+    body.SetInsertPoint(shared);
+    llvm::Value* count = load(body, i32, address, 0, Region::Node);
+    if (options.threads) llvm::cast<llvm::LoadInst>(count)->setAtomic(llvm::AtomicOrdering::Monotonic);
+    body.CreateCondBr(body.CreateICmpSGE(count, number(0)), counted, done);
+    body.SetInsertPoint(counted);
+    if (options.threads) {
+      // Another thread may have given up its reference since the test above: then this one is the last after all.
+      llvm::Value* before = body.CreateAtomicRMW(llvm::AtomicRMWInst::Sub, address, number(1), llvm::Align(4), llvm::AtomicOrdering::AcquireRelease);
+      llvm::BasicBlock* raced = block(body, "raced");
+      body.CreateCondBr(body.CreateICmpEQ(before, number(1)), raced, done, unlikely_);
+      body.SetInsertPoint(raced);
+      call_runtime(body, Rt::bend_drop_fields, {worker, leaves[0], data_info(data), ref_ctor(body, leaves[0], data)});
+    } else {
+      store(body, body.CreateSub(count, number(1)), address, 0, Region::Node);
+    }
+    body.CreateBr(done);
+    body.SetInsertPoint(done);
+    body.CreateRetVoid();
+  });
+}
+
+}  // namespace bendc::codegen

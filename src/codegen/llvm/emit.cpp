@@ -1,0 +1,151 @@
+// emit_module: declares every function, emits the bodies, then the tables that point at them.
+#include "codegen/llvm/emitter.h"
+
+#include <fmt/format.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Support/raw_ostream.h>
+
+#include "codegen/llvm/machine.h"
+#include "codegen/llvm/names.h"
+
+namespace bendc::codegen {
+
+using flow::FuncId;
+using flow::TypeId;
+
+ModuleEmitter::ModuleEmitter(const flow::Module& module, llvm::Module& llvm_module, const EmitOptions& emit_options)
+    : flow(module), layouts(module), ir(llvm_module), context(llvm_module.getContext()), options(emit_options), tails(find_tail_groups(module)) {
+  i1 = llvm::Type::getInt1Ty(context);
+  i8 = llvm::Type::getInt8Ty(context);
+  i32 = llvm::Type::getInt32Ty(context);
+  i64 = llvm::Type::getInt64Ty(context);
+  f32 = llvm::Type::getFloatTy(context);
+  ptr = llvm::PointerType::get(context, 0);
+  void_type = llvm::Type::getVoidTy(context);
+  values.resize(flow.vars.size());
+
+  slot_type_ = llvm::StructType::create(context, {i32, i32, ptr}, "BendSlot");
+  layout_type_ = llvm::StructType::create(context, {i32, i32, i32, i32, ptr}, "BendLayout");
+  sum_type_ = llvm::StructType::create(context, {i32, i32, ptr}, "BendSumInfo");
+  ctor_type_ = llvm::StructType::create(context, {i32, i32, layout_type_, ptr}, "BendCtorInfo");
+  data_type_ = llvm::StructType::create(context, {i32, i32, ptr, ptr}, "BendDataInfo");
+  object_type_ = llvm::StructType::create(context, {i32, i32, layout_type_, ptr, ptr, ptr, i32, i32, ptr}, "BendObjectInfo");
+  program_type_ = llvm::StructType::create(context, {i32, i32, ptr, ptr, ptr, i32, i32, ptr, ptr, ptr}, "BendProgram");
+
+  llvm::MDBuilder md(context);
+  unlikely_ = md.createUnlikelyBranchWeights();
+  llvm::MDNode* root = md.createTBAARoot("bend");
+  const char* names[] = {"worker", "node", "array header", "array u32", "array f32", "array word", "frame"};
+  for (size_t i = 0; i < std::size(names); ++i) {
+    llvm::MDNode* type = md.createTBAAScalarTypeNode(names[i], root);
+    regions_[i] = md.createTBAAStructTagNode(type, type, 0);
+  }
+  // Frames (result areas on the stack, answers) hold anything and are reused: no tag, LLVM knows allocas anyway.
+  regions_[static_cast<size_t>(Region::Frame)] = nullptr;
+  objects_ = new llvm::GlobalVariable(ir, object_type_, true, llvm::GlobalValue::ExternalLinkage, nullptr, "bend.objects.pending");
+}
+
+llvm::BasicBlock* ModuleEmitter::block(Builder& b, const char* name) {
+  return llvm::BasicBlock::Create(context, name, b.GetInsertBlock()->getParent());
+}
+
+void ModuleEmitter::mark_function(llvm::Function* function) {
+  function->setDoesNotThrow();
+  // Frames above a page touch each page, so that deep recursion meets the guard page of the stack.
+  function->addFnAttr("probe-stack", "inline-asm");
+}
+
+void ModuleEmitter::mark_worker(llvm::Function* function) {
+  function->addParamAttr(0, llvm::Attribute::NonNull);
+  function->addParamAttr(0, llvm::Attribute::NoUndef);
+  function->addParamAttrs(0, llvm::AttrBuilder(context).addDereferenceableAttr(sizeof(BendWorker)).addAlignmentAttr(llvm::Align(8)));
+}
+
+void ModuleEmitter::mark_limits(llvm::Function* function, uint32_t first, TypeId type) {
+  const std::vector<uint64_t> limits = leaf_limits(type);
+  for (size_t i = 0; i < limits.size(); ++i) {
+    if (limits[i] == 0) continue;
+    const unsigned bits = function->getArg(first + static_cast<uint32_t>(i))->getType()->getIntegerBitWidth();
+    llvm::AttrBuilder attributes(context);
+    attributes.addRangeAttr(llvm::ConstantRange(llvm::APInt(bits, 0), llvm::APInt(bits, limits[i])));
+    function->addParamAttrs(first + static_cast<uint32_t>(i), attributes);
+  }
+}
+
+llvm::Function* ModuleEmitter::helper(const std::string& name, llvm::FunctionType* type, const std::function<void(llvm::Function*, Builder&)>& build) {
+  llvm::Function*& entry = helpers_[name];
+  if (entry) return entry;
+  llvm::Function* function = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, name, ir);
+  entry = function;
+  mark_function(function);
+  function->setCallingConv(llvm::CallingConv::Fast);
+  Builder b(llvm::BasicBlock::Create(context, "entry", function));
+  build(function, b);
+  return function;
+}
+
+std::string ModuleEmitter::site(FuncId id, Span span) const {
+  std::string_view name = flow.funcs[id].name;
+  name = name.substr(0, name.find('~'));   // the instance suffix means nothing to the user
+  if (!options.sources || !span.valid()) return std::string(name);
+  return fmt::format("{} at {}:{}", name, (*options.sources)[span.file].path, options.sources->locate(span.file, span.offset).line);
+}
+
+void ModuleEmitter::declare_functions() {
+  for (uint32_t i = 0; i < flow.funcs.size(); ++i) {
+    const flow::Func& func = flow.funcs[FuncId(i)];
+    std::vector<TypeId> params;
+    for (flow::VarId var : func.params) params.push_back(flow.vars[var].type);
+    llvm::FunctionType* type = function_type({}, params, func.result);
+    llvm::Function* function = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, "bend." + mangle(func.name), ir);
+    mark_function(function);
+    mark_worker(function);
+    function->setCallingConv(tails.cyclic[i] ? llvm::CallingConv::Tail : llvm::CallingConv::Fast);
+    uint32_t leaf = 1;
+    if (returns_indirect(func.result)) {
+      function->addParamAttr(leaf, llvm::Attribute::NoAlias);
+      function->addParamAttr(leaf, llvm::Attribute::NonNull);
+      ++leaf;
+    }
+    for (TypeId param : params) {
+      mark_limits(function, leaf, param);
+      leaf += static_cast<uint32_t>(layouts.of(param).leaves.size());
+    }
+    functions_.push_back(function);
+  }
+}
+
+void ModuleEmitter::run() {
+  declare_functions();
+  for (uint32_t i = 0; i < flow.funcs.size(); ++i) FuncEmitter(*this, FuncId(i)).run();
+  emit_entry();
+  if (objects_) {   // no entry: nothing reads the table
+    objects_->replaceAllUsesWith(llvm::PoisonValue::get(objects_->getType()));
+    objects_->eraseFromParent();
+  }
+}
+
+void IrModuleDeleter::operator()(IrModule* module) const { delete module; }
+
+IrModulePtr emit_module(const flow::Module& module, const Machine& machine, const EmitOptions& options) {
+  IrModulePtr out(new IrModule);
+  out->module = std::make_unique<llvm::Module>(options.program_name.empty() ? "bend" : options.program_name, out->context);
+  set_target(*out->module, machine);
+  ModuleEmitter(module, *out->module, options).run();
+  return out;
+}
+
+std::string verify_ir(const IrModule& module) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  return llvm::verifyModule(*module.module, &stream) ? text : std::string();
+}
+
+std::string print_ir(const IrModule& module) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module.module->print(stream, nullptr);
+  return text;
+}
+
+}  // namespace bendc::codegen

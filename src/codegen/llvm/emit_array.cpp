@@ -1,0 +1,149 @@
+// Array operations. A handle is the block's address with log2(slots) in the top byte: the index mask comes from the handle in registers,
+// so a get or set is one load or store. set, get, size and the atomics give back the same SSA value they were given.
+#include "codegen/llvm/emitter.h"
+
+namespace bendc::codegen {
+
+using flow::Prim;
+using flow::TypeId;
+using flow::VarId;
+
+llvm::Value* FuncEmitter::block_address(llvm::Value* handle) { return b_.CreateIntToPtr(b_.CreateAnd(handle, BEND_ARRAY_ADDRESS), m_.ptr); }
+
+llvm::Value* FuncEmitter::index_mask(llvm::Value* handle) {
+  llvm::Value* log2 = b_.CreateTrunc(b_.CreateLShr(handle, BEND_ARRAY_SHIFT), m_.i32);
+  return b_.CreateNot(b_.CreateShl(b_.getInt32(~0u), log2));
+}
+
+llvm::Value* FuncEmitter::slot_address(llvm::Value* handle, llvm::Value* index, TypeId element, bool in_range) {
+  if (!in_range) index = b_.CreateAnd(index, index_mask(handle));
+  llvm::Value* slots = b_.CreateConstInBoundsGEP1_64(m_.i8, block_address(handle), BEND_ARRAY_HEADER);
+  llvm::Type* slot = llvm::ArrayType::get(m_.i8, m_.layouts.of(element).size);
+  return b_.CreateInBoundsGEP(slot, slots, {b_.CreateZExt(index, m_.i64)});
+}
+
+// Every slot := value. The value's references were one; the slots hold as many as there are slots.
+void FuncEmitter::fill(llvm::Value* handle, TypeId element, LeafSpan value) {
+  const flow::TypeLayout& layout = m_.layouts.of(element);
+  llvm::Value* count = b_.CreateShl(b_.getInt64(1), b_.CreateLShr(handle, BEND_ARRAY_SHIFT));
+  m_.retain(b_, element, value, b_.CreateTrunc(b_.CreateSub(count, b_.getInt64(1)), m_.i32));
+  if (layout.leaves.empty()) return;
+  llvm::Value* slots = b_.CreateConstInBoundsGEP1_64(m_.i8, block_address(handle), BEND_ARRAY_HEADER);
+  llvm::BasicBlock *entry = b_.GetInsertBlock(), *loop = m_.block(b_, "fill"), *done = m_.block(b_, "filled");
+  b_.CreateBr(loop);
+  b_.SetInsertPoint(loop);
+  llvm::PHINode* index = b_.CreatePHI(m_.i64, 2);
+  index->addIncoming(b_.getInt64(0), entry);
+  m_.store_value(b_, element, value, b_.CreateInBoundsGEP(llvm::ArrayType::get(m_.i8, layout.size), slots, {index}), 0, true);
+  llvm::Value* next = b_.CreateNUWAdd(index, b_.getInt64(1));
+  index->addIncoming(next, loop);
+  b_.CreateCondBr(b_.CreateICmpULT(next, count), loop, done);
+  b_.SetInsertPoint(done);
+}
+
+Leaves FuncEmitter::array_prim(const flow::Node& node) {
+  const std::span<const VarId> args = m_.flow.list(node.expr.args);
+  auto handle = [&] { return scalar(args[0]); };
+  const TypeId array = type(args[0]);
+  auto element = [&] { return m_.flow.types[array].parts[0]; };
+  auto where = [&]() -> llvm::Value* { return m_.text(site()); };
+  auto slot = [&] { return slot_address(handle(), scalar(args[1]), element(), node.expr.in_range); };
+  auto with_handle = [&](const Leaves& rest) {
+    Leaves out{handle()};
+    out.append(rest.begin(), rest.end());
+    return out;
+  };
+  switch (node.expr.prim) {
+    case Prim::ArrayNew: {
+      const TypeId content = type(args[1]);
+      llvm::Value* made = m_.call_runtime(b_, Rt::bend_array_alloc, {worker_, scalar(args[0]), m_.layout_info(content), where()});
+      fill(made, content, value(args[1]));
+      return {made};
+    }
+    case Prim::ArrayLeaf: {
+      const TypeId content = type(args[0]);
+      llvm::Value* made = m_.call_runtime(b_, Rt::bend_array_alloc, {worker_, b_.getInt64(0), m_.layout_info(content), where()});
+      m_.store_value(b_, content, value(args[0]), block_address(made), BEND_ARRAY_HEADER, true);
+      return {made};
+    }
+    case Prim::ArrayGet: {
+      Leaves found = m_.load_value(b_, element(), slot(), 0, true);
+      m_.retain(b_, element(), found, nullptr);
+      return with_handle(found);
+    }
+    case Prim::ArraySet: {
+      llvm::Value* address = slot();
+      if (m_.flow.owned && m_.layouts.of(element()).counted) {
+        // The new element is in place before the old one is dropped.
+        const Leaves old = m_.load_value(b_, element(), address, 0, true);
+        m_.store_value(b_, element(), value(args[2]), address, 0, true);
+        m_.release(b_, worker_, element(), old);
+      } else {
+        m_.store_value(b_, element(), value(args[2]), address, 0, true);
+      }
+      return {handle()};
+    }
+    case Prim::ArraySwap: {
+      llvm::Value* address = slot();
+      const Leaves old = m_.load_value(b_, element(), address, 0, true);
+      m_.store_value(b_, element(), value(args[2]), address, 0, true);
+      return with_handle(old);
+    }
+    case Prim::ArraySize:
+      return {handle(), b_.CreateShl(b_.getInt32(1), b_.CreateTrunc(b_.CreateLShr(handle(), BEND_ARRAY_SHIFT), m_.i32))};
+    case Prim::ArrayClone:
+      return {handle(), m_.call_runtime(b_, Rt::bend_array_clone, {worker_, handle(), m_.layout_info(element())})};
+    case Prim::ArrayFork:
+      m_.retain(b_, array, {handle()}, nullptr);
+      return {handle(), handle()};
+    case Prim::ArrayJoin:
+      m_.release(b_, worker_, array, {scalar(args[1])});
+      return {handle()};
+    case Prim::ArrayNode:
+      return {m_.call_runtime(b_, Rt::bend_array_node, {worker_, handle(), scalar(args[1]), m_.layout_info(element()), where()})};
+    case Prim::ArrayIsLeaf:
+      return {boolean(b_.CreateICmpEQ(b_.CreateLShr(handle(), BEND_ARRAY_SHIFT), b_.getInt64(0)))};
+    case Prim::ArrayMask:
+      return {index_mask(handle())};
+    case Prim::ArrayTake: {
+      Leaves found = m_.load_value(b_, element(), block_address(handle()), BEND_ARRAY_HEADER, true);
+      if (m_.flow.owned) m_.call_runtime(b_, Rt::bend_array_release, {worker_, handle(), m_.layout_info(element())});
+      return found;
+    }
+    case Prim::ArraySplit: {
+      llvm::Value* halves = frame(16);
+      m_.call_runtime(b_, Rt::bend_array_split, {worker_, handle(), m_.layout_info(element()), halves, where()});
+      return {m_.load(b_, m_.i64, halves, 0, ModuleEmitter::Region::Frame), m_.load(b_, m_.i64, halves, 8, ModuleEmitter::Region::Frame)};
+    }
+    default:
+      return {};
+  }
+}
+
+// Relaxed; the old value comes back beside the handle.
+Leaves FuncEmitter::atomic_prim(const flow::Node& node) {
+  const std::span<const VarId> args = m_.flow.list(node.expr.args);
+  llvm::Value* handle = scalar(args[0]);
+  llvm::Value* address = slot_address(handle, scalar(args[1]), m_.flow.types[type(args[0])].parts[0], node.expr.in_range);
+  constexpr auto kRelaxed = llvm::AtomicOrdering::Monotonic;
+  auto update = [&](llvm::AtomicRMWInst::BinOp op) -> Leaves {
+    return {handle, b_.CreateAtomicRMW(op, address, scalar(args[2]), llvm::Align(4), kRelaxed)};
+  };
+  switch (node.expr.prim) {
+    case Prim::AtomicAdd: return update(llvm::AtomicRMWInst::Add);
+    case Prim::AtomicMin: return update(llvm::AtomicRMWInst::UMin);
+    case Prim::AtomicMax: return update(llvm::AtomicRMWInst::UMax);
+    case Prim::AtomicAnd: return update(llvm::AtomicRMWInst::And);
+    case Prim::AtomicOr: return update(llvm::AtomicRMWInst::Or);
+    case Prim::AtomicXor: return update(llvm::AtomicRMWInst::Xor);
+    case Prim::AtomicExch: return update(llvm::AtomicRMWInst::Xchg);
+    case Prim::AtomicFadd: return update(llvm::AtomicRMWInst::FAdd);
+    case Prim::AtomicCas: {
+      llvm::Value* pair = b_.CreateAtomicCmpXchg(address, scalar(args[2]), scalar(args[3]), llvm::Align(4), kRelaxed, kRelaxed);
+      return {handle, b_.CreateExtractValue(pair, 0)};
+    }
+    default: return {};
+  }
+}
+
+}  // namespace bendc::codegen

@@ -1,0 +1,42 @@
+// Addresses of everything generated code may call, for the JIT. The lists are those of the declarations (abi.def, effects.def).
+#include <cmath>
+#include <cstring>
+
+#include "codegen/llvm/context.h"
+#include "runtime/abi.h"
+
+// Declared without their types: only the addresses are taken.
+extern "C" {
+#define BENDC_RT(name, result, args) void name();
+#include "runtime/abi.def"
+#undef BENDC_RT
+#define BENDC_EFFECT(name) void bend_eff_##name();
+#include "runtime/effects.def"
+#undef BENDC_EFFECT
+}
+
+namespace bendc::codegen {
+
+std::vector<Symbol> runtime_symbols() {
+  std::vector<Symbol> out;
+  auto add = [&out](const char* name, auto* function) { out.push_back({name, reinterpret_cast<void*>(function)}); };
+#define BENDC_RT(name, result, args) add(#name, &name);
+#include "runtime/abi.def"
+#undef BENDC_RT
+#define BENDC_EFFECT(name) add("bend_eff_" #name, &bend_eff_##name);
+#include "runtime/effects.def"
+#undef BENDC_EFFECT
+  // What LLVM may call on its own: block operations, and roundings on CPUs without the instruction.
+  add("memcpy", static_cast<void* (*)(void*, const void*, size_t)>(&std::memcpy));
+  add("memmove", static_cast<void* (*)(void*, const void*, size_t)>(&std::memmove));
+  add("memset", static_cast<void* (*)(void*, int, size_t)>(&std::memset));
+  add("memcmp", static_cast<int (*)(const void*, const void*, size_t)>(&std::memcmp));
+  add("floorf", static_cast<float (*)(float)>(&::floorf));
+  add("ceilf", static_cast<float (*)(float)>(&::ceilf));
+  add("truncf", static_cast<float (*)(float)>(&::truncf));
+  add("fmaf", static_cast<float (*)(float, float, float)>(&::fmaf));
+  add("sqrtf", static_cast<float (*)(float)>(&::sqrtf));
+  return out;
+}
+
+}  // namespace bendc::codegen

@@ -1,0 +1,65 @@
+// Target machines. `native` is what this CPU offers; a name (x86-64-v3) fixes the features, so that executables travel.
+#include <llvm-c/Core.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/TargetMachine.h>
+#include <llvm/IR/DataLayout.h>
+#include <llvm/IR/Module.h>
+#include <llvm/TargetParser/Triple.h>
+
+#include "codegen/llvm/machine.h"
+
+namespace bendc::codegen {
+
+namespace {
+std::string take(char* text) {
+  std::string out = text ? text : "";
+  LLVMDisposeMessage(text);
+  return out;
+}
+}  // namespace
+
+void MachineDeleter::operator()(Machine* machine) const {
+  if (machine->target) LLVMDisposeTargetMachine(machine->target);
+  delete machine;
+}
+
+MachinePtr host_machine(const MachineOptions& options, std::string& error) {
+  // Registration is idempotent inside LLVM.
+  LLVMInitializeNativeTarget();
+  LLVMInitializeNativeAsmPrinter();
+  LLVMInitializeNativeAsmParser();
+  MachinePtr out(new Machine);
+  out->triple = take(LLVMGetDefaultTargetTriple());
+  out->optimize = options.optimize;
+  if (options.cpu == "native") {
+    out->cpu = take(LLVMGetHostCPUName());
+    out->features = take(LLVMGetHostCPUFeatures());
+  } else {
+    out->cpu = options.cpu;
+  }
+  LLVMTargetRef target = nullptr;
+  char* message = nullptr;
+  if (LLVMGetTargetFromTriple(out->triple.c_str(), &target, &message)) {
+    error = take(message);
+    return nullptr;
+  }
+  const LLVMCodeGenOptLevel level = options.optimize == 0 ? LLVMCodeGenLevelNone : options.optimize == 1 ? LLVMCodeGenLevelLess
+                                    : options.optimize == 2 ? LLVMCodeGenLevelDefault : LLVMCodeGenLevelAggressive;
+  out->target = LLVMCreateTargetMachine(target, out->triple.c_str(), out->cpu.c_str(), out->features.c_str(), level, LLVMRelocPIC, LLVMCodeModelDefault);
+  if (!out->target) {
+    error = "no code generator for " + out->triple;
+    return nullptr;
+  }
+  return out;
+}
+
+void set_target(llvm::Module& module, const Machine& machine) {
+  module.setTargetTriple(llvm::Triple(machine.triple));
+  LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine.target);
+  char* text = LLVMCopyStringRepOfTargetData(layout);
+  module.setDataLayout(text);
+  LLVMDisposeMessage(text);
+  LLVMDisposeTargetData(layout);
+}
+
+}  // namespace bendc::codegen
