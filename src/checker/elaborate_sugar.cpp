@@ -149,13 +149,14 @@ TermId Elaborator::right_chain(NodeId id, const OperatorType& operators) {
 // Literals ----------------------------------------------------------------------------------------------------------------------------
 
 // `k n+ t`: a literal when t is one, k constructors up to 256, else a call.
-TermId Elaborator::nat_plus(NodeId id) {
+// It passes `( .. : T)` on, so that `(1n+a + b : Nat)` means what it looks like.
+TermId Elaborator::nat_plus(NodeId id, const OperatorType& operators) {
   std::vector<const Node*> layers;
   while (node(id).kind == Kind::NatPlus) {
     layers.push_back(&node(id));
     id = NodeId(node(id).b);
   }
-  TermId out = term(id);
+  TermId out = term(id, operators);
   for (size_t i = layers.size(); i-- > 0;) {
     const Node& n = *layers[i];
     const core::Term inner = book.terms[out];

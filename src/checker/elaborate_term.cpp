@@ -408,7 +408,7 @@ TermId Elaborator::term(NodeId id, const OperatorType& operators) {
       out = add({.kind = TermKind::Kind, .a = q.index}, n.span);
       break;
     }
-    case Kind::NatPlus: out = nat_plus(id); break;
+    case Kind::NatPlus: out = nat_plus(id, operators); break;
     case Kind::All: out = function_type(id); break;
     case Kind::Exists: out = exists(n); break;
     case Kind::PlusMark: out = plus_mark(n); break;

@@ -69,7 +69,6 @@ class Elaborator {
   TermId unknown(Name written, Span span, SymbolKind kind);
   bool ambiguous(const Lookup& found, Name written, Span span);
   TermId call(const Node& n, const OperatorType& operators);
-  void call_arguments(const Node& n, const OperatorType& operators, std::vector<TermId>& out, uint32_t& tildes);
   void check_tildes(const Node& n, TermId head, uint32_t tildes, Span first);
   TermId family(const Node& n, bool plus);
   TermId plus_mark(const Node& n);
@@ -88,7 +87,7 @@ class Elaborator {
   TermId operator_ref(const Node& n, const OperatorType& operators);
   OperatorType operator_type(NodeId type);
   Name head_name(NodeId type) const;
-  TermId nat_plus(NodeId node);
+  TermId nat_plus(NodeId node, const OperatorType& operators);
   TermId list(const Node& n);
   TermId tuple(const Node& n);
   TermId char_literal(const Node& n);
