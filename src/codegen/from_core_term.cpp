@@ -1,0 +1,482 @@
+// Terms: the walk itself, lets and forks, literals and constructors.
+//
+// `lower` takes a term with the arguments that wait for it. A lambda or match consumes them in order; the goal is the function type that
+// the checker held the term against, so a match arm sees the types that its constructor decides.
+#include <fmt/format.h>
+
+#include "codegen/lowerer.h"
+#include "codegen/prim_types.h"
+
+namespace bendc {
+
+using core::Quantity;
+using core::TermId;
+using core::TermKind;
+
+void Lowerer::lower(TermId t, Scope s, const Value* goal, PendingList pending, Dest& dest) {
+  for (;;) {
+    if (stopped()) return finish(dest, unreachable(dest.rep));
+    const core::Term term = book_.terms[t];
+    if (const Span span = book_.span(t); span.valid()) span_ = span;
+    switch (term.kind) {
+      case TermKind::Lam: {
+        goal = m_.whnf(goal);
+        if (goal->tag != Tag::All) internal("a lambda whose type is no function type");
+        const Value* domain = m_.domain(goal);
+        const bool erased = m_.binder_quantity(goal) == Quantity::None;
+        if (erased && (pending.empty() || pending.back().live)) {
+          // The binder has no run-time form: the body is the value.
+          const Value* x = reps_.opaque(domain);
+          s = bind_erased(s, x, domain);
+          goal = m_.codomain(goal, x);
+        } else if (pending.empty()) {
+          return finish(dest, lambda(t, s, goal));
+        } else {
+          const Pending arg = pending.back();
+          pending.pop_back();
+          s = arg.live ? bind_live(s, arg.op, arg.value, domain) : bind_erased(s, arg.value, domain);
+          if (arg.live && out_.vars[arg.op.var].name == "x" && term.name.valid()) out_.vars[arg.op.var].name = names_.text(term.name);
+          goal = m_.codomain(goal, arg.value);
+        }
+        t = TermId(term.a);
+        continue;
+      }
+      case TermKind::Mat:
+      case TermKind::MatLit:
+      case TermKind::Efq:
+        if (pending.empty()) return finish(dest, lambda(t, s, goal));
+        return match(t, s, goal, std::move(pending), dest);
+      case TermKind::Let:
+        lower_let(term, s);
+        t = TermId(term.c);
+        continue;
+      case TermKind::Ann:
+        goal = m_.delay(TermId(term.b), s.env);
+        t = TermId(term.a);
+        continue;
+      case TermKind::Rwt: {
+        // A proof has no run-time content, so it is not computed; only the type that it changes is.
+        const Value* evidence = type_of(TermId(term.a), s);
+        evidence = evidence == nullptr ? nullptr : m_.whnf(evidence);
+        if (evidence != nullptr && evidence->tag == Tag::Eql) {
+          const Value* args[] = {as<EqlValue>(evidence)->left, m_.rfl()};
+          goal = m_.apply(m_.delay(TermId(term.b), s.env), args, 2);
+        }
+        t = TermId(term.c);
+        continue;
+      }
+      case TermKind::Ctr: return finish(dest, construct(t, s, goal));
+      case TermKind::U32:
+      case TermKind::Nat:
+      case TermKind::F32:
+      case TermKind::Str: return finish(dest, literal(t, goal));
+      case TermKind::Rfl: return finish(dest, unit(RepKind::Proof));
+      case TermKind::Kind:
+      case TermKind::Quant:
+      case TermKind::All:
+      case TermKind::Adt:
+      case TermKind::Eql: return finish(dest, unit(RepKind::Type));
+      case TermKind::Qua: return finish(dest, {constant(term.a, reps_.flow(reps_.basic(RepKind::Quantity))), reps_.basic(RepKind::Quantity)});
+      case TermKind::Meet: return finish(dest, meet(term, s));
+      case TermKind::Hole:
+      case TermKind::Error: return finish(dest, unreachable(dest.rep));
+      case TermKind::Var:
+      case TermKind::Ref:
+      case TermKind::App: return spine(t, s, std::move(pending), &dest, nullptr);
+    }
+    internal("an unknown kind of term");
+  }
+}
+
+Operand Lowerer::check(TermId term, Scope s, const Value* goal) {
+  const Span span = span_;
+  Dest dest;
+  dest.rep = reps_.of(goal);
+  lower(term, s, goal, {}, dest);
+  span_ = span;
+  return dest.result;
+}
+
+const Value* Lowerer::type_of(TermId t, Scope s) {
+  const core::Term& term = book_.terms[t];
+  switch (term.kind) {
+    case TermKind::Var: return lookup(s, term.a)->type;
+    case TermKind::Ref: return m_.all_of_def(core::DefId(term.a));
+    case TermKind::Ann: return m_.delay(TermId(term.b), s.env);
+    case TermKind::App: {
+      uint32_t first = 0;
+      const Value* type;
+      if (auto it = book_.instance_calls.find(t); it != book_.instance_calls.end()) {
+        type = m_.all_of_def(it->second);
+        first = book_.defs[book_.defs[it->second].instance_of].templates;
+      } else {
+        if (m_.deep()) return nullptr;
+        type = type_of(TermId(term.a), s);
+      }
+      for (uint32_t i = first; i < term.c && type != nullptr; ++i) {
+        type = m_.whnf(type);
+        if (type->tag != Tag::All) return nullptr;
+        type = m_.codomain(type, m_.delay(book_.list(term.b, term.c)[i], s.env));
+      }
+      return type;
+    }
+    case TermKind::Kind: case TermKind::All: case TermKind::Adt: case TermKind::Eql: case TermKind::Quant: return m_.type();
+    case TermKind::Qua: case TermKind::Meet: return m_.quant();
+    case TermKind::Let: case TermKind::Lam: case TermKind::Ctr: case TermKind::U32: case TermKind::Nat: case TermKind::F32: case TermKind::Str:
+    case TermKind::Mat: case TermKind::MatLit: case TermKind::Efq: case TermKind::Rfl: case TermKind::Rwt: case TermKind::Hole: case TermKind::Error:
+      return nullptr;
+  }
+  return nullptr;
+}
+
+// --- Lets -------------------------------------------------------------------------------------------------------------------------
+
+bool Lowerer::occurs(TermId t, uint32_t level) const {
+  std::vector<TermId> todo{t};
+  std::unordered_set<TermId> seen;
+  auto list = [&](uint32_t offset, uint32_t count) {
+    for (TermId x : book_.list(offset, count)) todo.push_back(x);
+  };
+  while (!todo.empty()) {
+    const TermId id = todo.back();
+    todo.pop_back();
+    if (!id.valid() || !seen.insert(id).second) continue;
+    const core::Term& term = book_.terms[id];
+    switch (term.kind) {
+      case TermKind::Var:
+        if (term.a == level) return true;
+        break;
+      case TermKind::Let:
+        for (uint32_t i = 0; i < term.b; ++i) todo.push_back(book_.let_rows[term.a + i].value);
+        todo.push_back(TermId(term.c));
+        break;
+      case TermKind::Kind: case TermKind::Lam: todo.push_back(TermId(term.a)); break;
+      case TermKind::Meet: case TermKind::All: case TermKind::Ann: todo.push_back(TermId(term.a)); todo.push_back(TermId(term.b)); break;
+      case TermKind::App: todo.push_back(TermId(term.a)); list(term.b, term.c); break;
+      case TermKind::Adt: case TermKind::Ctr: list(term.b, term.c); break;
+      case TermKind::Mat: case TermKind::MatLit: todo.push_back(TermId(term.b)); todo.push_back(TermId(term.c)); break;
+      case TermKind::Eql: case TermKind::Rwt: todo.push_back(TermId(term.a)); todo.push_back(TermId(term.b)); todo.push_back(TermId(term.c)); break;
+      case TermKind::Ref: case TermKind::Quant: case TermKind::Qua: case TermKind::U32: case TermKind::Nat: case TermKind::F32: case TermKind::Str:
+      case TermKind::Efq: case TermKind::Rfl: case TermKind::Hole: case TermKind::Error:
+        break;
+    }
+  }
+  return false;
+}
+
+// Binds the rows of a let. The values of live rows are computed here, in order (a parallel let with calls forks); one whose name does not
+// occur in the body is left out: code is pure, so only its running time or a run-time error in it could be missed, and strictness is not promised there.
+void Lowerer::lower_let(const core::Term& term, Scope& s) {
+  const std::vector<core::LetRow> rows(book_.let_rows.begin() + term.a, book_.let_rows.begin() + term.a + term.b);
+  const Span span = span_;
+  std::vector<uint32_t> live;
+  for (uint32_t i = 0; i < rows.size(); ++i)
+    if (rows[i].quantity != Quantity::None && occurs(TermId(term.c), s.env->length + i)) live.push_back(i);
+  std::vector<Typed> values(rows.size());
+  const bool forked = (term.flags & core::kParallel) != 0 && live.size() >= 2 && lower_fork(rows, live, s, values);
+  if (!forked) {
+    for (uint32_t i : live) {
+      values[i] = infer(rows[i].value, s);
+      flow::Var& var = out_.vars[values[i].op.var];
+      if (rows[i].name.valid() && (var.name == "t" || var.name == "c")) var.name = names_.text(rows[i].name);
+    }
+  }
+  const Scope outer = s;
+  uint32_t next = 0;
+  for (uint32_t i = 0; i < rows.size(); ++i) {
+    const Value* value = m_.delay(rows[i].value, outer.env);
+    if (next < live.size() && live[next] == i) {
+      s = bind_live(s, values[i].op, value, values[i].type);
+      ++next;
+    } else {
+      s = bind_erased(s, value, type_of(rows[i].value, outer));
+    }
+  }
+  span_ = span;
+}
+
+// All rows are saturated calls of defs with bodies, foreign defs, or closure applications: run them as a fork. The rule of the language:
+// a native, literal, constructor, variable or partial application among them makes the let sequential.
+bool Lowerer::lower_fork(std::span<const core::LetRow> rows, std::span<const uint32_t> live, Scope s, std::vector<Typed>& out) {
+  struct Plan {
+    core::DefId def;                 // none: a closure application
+    std::vector<Argument> args;
+    TermId head;
+    Scope scope;
+  };
+  std::vector<Plan> plans;
+  for (uint32_t i : live) {
+    TermId t = rows[i].value;
+    while (book_.terms[t].kind == TermKind::Ann) t = TermId(book_.terms[t].a);
+    Plan plan;
+    plan.scope = s;
+    for (;;) {
+      const core::Term& term = book_.terms[t];
+      if (term.kind == TermKind::App) {
+        uint32_t first = 0;
+        auto it = book_.instance_calls.find(t);
+        if (it != book_.instance_calls.end()) first = book_.defs[book_.defs[it->second].instance_of].templates;
+        std::vector<Argument> args;
+        for (uint32_t k = first; k < term.c; ++k) args.push_back({book_.list(term.b, term.c)[k], plan.scope, std::nullopt});
+        plan.args.insert(plan.args.begin(), args.begin(), args.end());
+        if (it != book_.instance_calls.end()) {
+          plan.def = it->second;
+          break;
+        }
+        t = TermId(term.a);
+        continue;
+      }
+      if (term.kind == TermKind::Ref) {
+        const core::Def& def = book_.defs[core::DefId(term.a)];
+        // A def that stands for a `~` argument is what it stands for.
+        if (def.instance_of.valid() && def.arity == 0 && def.body.valid() && !plan.args.empty()) {
+          const TermKind kind = book_.terms[def.body].kind;
+          if (kind == TermKind::Ref || kind == TermKind::App) {
+            t = def.body;
+            plan.scope = empty_scope();
+            continue;
+          }
+        }
+        plan.def = core::DefId(term.a);
+      }
+      break;
+    }
+    if (plan.def.valid()) {
+      const core::Def& def = book_.defs[plan.def];
+      const bool callable = def.body.valid() || def.foreign;
+      if (prim_of(plan.def).has_value() || !callable || plan.args.size() < def.arity) return false;
+    } else {
+      if (plan.args.empty()) return false;
+      plan.head = t;
+      const TermKind kind = book_.terms[t].kind;
+      if (kind != TermKind::Var && kind != TermKind::Ann) return false;
+    }
+    plans.push_back(std::move(plan));
+  }
+
+  // Arguments first, in order; then all calls at once.
+  std::vector<flow::CallSite> calls;
+  std::vector<Typed> results;
+  for (Plan& plan : plans) {
+    Typed fn;
+    std::vector<flow::VarId> operands;
+    flow::FuncId func;
+    if (plan.def.valid()) {
+      const uint32_t arity = arity_of(plan.def);
+      if (plan.args.size() == arity) {
+        std::vector<Operand> args;
+        std::vector<StaticArg> statics;
+        const Value* type = m_.all_of_def(plan.def);
+        for (Argument& arg : plan.args) {
+          type = m_.whnf(type);
+          const Value* domain = m_.domain(type);
+          if (m_.binder_quantity(type) == Quantity::None) {
+            const Value* value = argument_value(arg);
+            statics.push_back(reps_.canonical(domain, value));
+            type = m_.codomain(type, value);
+          } else {
+            Pending p = argument(arg, domain, true);
+            args.push_back(p.op);
+            type = m_.codomain(type, p.value);
+          }
+        }
+        const Callable callee = callables_[instance(plan.def, std::move(statics))];
+        for (size_t k = 0; k < args.size(); ++k) operands.push_back(coerce(args[k], callee.params[k]).var);
+        func = callee.func;
+        results.push_back({{{}, callee.result}, type});
+      }
+    }
+    if (!func.valid()) {
+      // f(a, .., z) with f a closure, or with more arguments than one call takes: all but the last application happen here.
+      Argument last = plan.args.back();
+      plan.args.pop_back();
+      if (plan.def.valid()) {
+        call_def(plan.def, false, plan.args, nullptr, &fn);
+      } else {
+        fn = infer(plan.head, plan.scope);
+        if (!plan.args.empty()) {
+          Typed partial;
+          apply_closure(fn, plan.args, nullptr, &partial);
+          fn = partial;
+        }
+      }
+      const Value* type = m_.whnf(fn.type);
+      if (type->tag != Tag::All) internal("a fork of a call of no function");
+      if (m_.binder_quantity(type) == Quantity::None) {
+        // Only an erased argument is left: nothing to run in parallel.
+        internal("a fork whose last argument is erased");
+      }
+      const Operand f = coerce(fn.op, reps_.of(type));
+      Pending p = argument(last, m_.domain(type), true);
+      operands = {f.var, coerce(p.op, reps_[f.rep].a).var};
+      func = apply_function(reps_.flow(f.rep));
+      results.push_back({{{}, reps_[f.rep].b}, m_.codomain(type, p.value)});
+    }
+    calls.push_back({func, own_list(operands), false});
+  }
+  std::vector<flow::VarId> vars;
+  for (size_t k = 0; k < results.size(); ++k) {
+    results[k].op.var = new_var(out_.funcs[calls[k].func].result, std::string(names_.text(rows[live[k]].name)));
+    vars.push_back(results[k].op.var);
+    out[live[k]] = results[k];
+  }
+  flow::Node node;
+  node.kind = flow::NodeKind::Fork;
+  node.vars = out_.var_lists.add(vars);
+  node.calls = std::move(calls);
+  emit(std::move(node));
+  return true;
+}
+
+// --- Values -----------------------------------------------------------------------------------------------------------------------
+
+Operand Lowerer::literal(TermId t, const Value* goal) {
+  const core::Term term = book_.terms[t];
+  goal = m_.whnf(goal);
+  const core::DataId data = goal->tag == Tag::Adt ? core::DataId(goal->a) : core::DataId();
+  if (term.kind == TermKind::Str) {
+    const RepId rep = reps_.adt(reps_.string_data);
+    const flow::TypeId type = reps_.flow(rep);
+    out_.strings.push_back(book_.strings[term.a]);
+    return {expr(flow::ExprKind::Str, {}, type, out_.strings.size() - 1, 0, "s"), rep};
+  }
+  RepKind kind = RepKind::U32;
+  core::DataId own = reps_.u32_data;
+  if (term.kind == TermKind::Nat) {
+    kind = RepKind::Nat;
+    own = reps_.nat_data;
+  } else if (term.kind == TermKind::F32) {
+    kind = RepKind::F32;
+    own = reps_.f32_data;
+  }
+  if (data.valid() && data != own) {
+    fail(Code::U1, fmt::format("a literal of type `{}` cannot be compiled yet", name_of(book_.datatypes[data].name)), "write its constructors");
+    return unreachable(reps_.of(goal));
+  }
+  return {constant(term.a, reps_.flow(reps_.basic(kind))), reps_.basic(kind)};
+}
+
+// A constructor. Its last field is very often a constructor again (lists, strings of successors), so that chain is a loop.
+Operand Lowerer::construct(TermId t, Scope s, const Value* goal) {
+  struct Layer {
+    const Value* adt;
+    core::CtorId ctor;
+    std::vector<Operand> fields;     // evaluated ones
+    Span span;
+  };
+  std::vector<Layer> layers;
+  Operand value;
+  for (;;) {
+    if (stopped()) {
+      value = unreachable(reps_.of(goal));
+      break;
+    }
+    const core::Term term = book_.terms[t];
+    goal = m_.whnf(goal);
+    if (term.kind != TermKind::Ctr || goal->tag != Tag::Adt) {
+      if (term.kind == TermKind::Ctr) internal("a constructor whose type is no datatype");
+      value = check(t, s, goal);
+      break;
+    }
+    const core::CtorId ctor(term.a);
+    const auto* adt = as<AdtValue>(goal);
+    Layer layer{goal, ctor, {}, book_.span(t)};
+    const std::vector<core::Telescope> fields = book_.ctors[ctor].fields;
+    int last_live = -1;
+    for (size_t i = 0; i < fields.size(); ++i)
+      if (fields[i].quantity != Quantity::None) last_live = static_cast<int>(i);
+    const Env* env = m_.env_of(adt);
+    const Value* last_type = nullptr;
+    TermId last_term;
+    for (size_t i = 0; i < fields.size(); ++i) {
+      const TermId field = book_.list(term.b, term.c)[i];
+      const Value* type = m_.delay(fields[i].type, env);
+      if (static_cast<int>(i) == last_live) {
+        last_type = type;
+        last_term = field;
+      } else if (fields[i].quantity != Quantity::None) {
+        layer.fields.push_back(check(field, s, type));
+      }
+      env = m_.extend(env, m_.delay(field, s.env));
+    }
+    layers.push_back(std::move(layer));
+    if (last_live < 0) break;
+    t = last_term;
+    goal = last_type;
+  }
+  const Span span = span_;
+  for (bool innermost = true; !layers.empty(); innermost = false) {
+    Layer layer = std::move(layers.back());
+    layers.pop_back();
+    if (layer.span.valid()) span_ = layer.span;
+    if (!innermost || value.var.valid()) layer.fields.push_back(value);
+    const core::DataId data(layer.adt->a);
+    const uint32_t index = book_.ctors[layer.ctor].index;
+    if (data == reps_.nat_data) {
+      const RepId rep = reps_.basic(RepKind::Nat);
+      if (layer.fields.empty()) {
+        value = {constant(0, reps_.flow(rep)), rep};
+      } else if (auto same = unchanged(rep, index, layer.fields)) {
+        value = *same;
+      } else {
+        value = {prim(flow::Prim::NatSucc, {layer.fields[0].var}, reps_.flow(rep)), rep};
+      }
+    } else if (data == reps_.u32_data) {
+      value = {bits_of_word(layer.fields[0]), reps_.basic(RepKind::U32)};
+    } else if (data == reps_.f32_data) {
+      const RepId rep = reps_.basic(RepKind::F32);
+      value = {prim(flow::Prim::F32FromBits, {bits_of_word(layer.fields[0])}, reps_.flow(rep)), rep};
+    } else if (data == reps_.array_data) {
+      const RepId rep = reps_.of(layer.adt);
+      if (layer.fields.size() == 1) {
+        value = {prim(flow::Prim::ArrayLeaf, {coerce(layer.fields[0], reps_[rep].a).var}, reps_.flow(rep)), rep};
+      } else {
+        value = {prim(flow::Prim::ArrayNode, {coerce(layer.fields[0], rep).var, coerce(layer.fields[1], rep).var}, reps_.flow(rep)), rep};
+      }
+    } else {
+      value = build(reps_.of(layer.adt), index, layer.fields);
+    }
+  }
+  span_ = span;
+  return value;
+}
+
+// q <&> r on quantities known at run time: &2 gives r; &0 gives &0; &1 gives &0 for &0, else &1.
+Operand Lowerer::meet(const core::Term& term, Scope s) {
+  const RepId rep = reps_.basic(RepKind::Quantity);
+  const Operand left = check(TermId(term.a), s, m_.quant()), right = check(TermId(term.b), s, m_.quant());
+  const flow::TypeId type = reps_.flow(rep);
+  flow::Node join;
+  join.kind = flow::NodeKind::Join;
+  join.join = out_.new_join();
+  const flow::VarId result = new_var(type, "q");
+  join.vars = out_.var_lists.add(std::span(&result, 1));
+  const flow::JoinId id = join.join;
+  const flow::NodeId join_node = emit(std::move(join));
+  auto jump = [&](flow::VarId var) {
+    Dest dest{Dest::Kind::Jump, rep, id, {}};
+    finish(dest, {var, rep});
+  };
+  auto branch = [&](flow::VarId subject) {
+    flow::Node node;
+    node.kind = flow::NodeKind::Case;
+    node.subject = own(subject);
+    node.arms = {{0, {}}, {1, {}}, {2, {}}};
+    return emit(std::move(node));
+  };
+  const flow::NodeId outer = branch(left.var);
+  b_->hole = {Hole::Slot::Arm, {}, outer, 0};
+  jump(constant(0, type));
+  b_->hole = {Hole::Slot::Arm, {}, outer, 2};
+  jump(right.var);
+  b_->hole = {Hole::Slot::Arm, {}, outer, 1};
+  const flow::NodeId inner = branch(right.var);
+  for (uint32_t i = 0; i < 3; ++i) {
+    b_->hole = {Hole::Slot::Arm, {}, inner, i};
+    jump(constant(i == 0 ? 0 : 1, type));
+  }
+  b_->hole = {Hole::Slot::Body, {}, join_node, 0};
+  return {result, rep};
+}
+
+}  // namespace bendc

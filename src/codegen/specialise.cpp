@@ -1,0 +1,229 @@
+// Instances: a def compiles once for every combination of representations of its erased arguments. Calls with other combinations make
+// new instances until a def has kMaxInstances; from then on its type arguments are taken as unknown (`any`), which every call can reach by
+// converting values, so that polymorphic recursion ends.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/lowerer.h"
+#include "codegen/prim_types.h"
+
+namespace bendc {
+
+using core::Quantity;
+using core::TermId;
+using core::TermKind;
+
+namespace {
+
+constexpr uint32_t kMaxInstances = 64;
+
+}  // namespace
+
+std::optional<flow::Prim> Lowerer::prim_of(core::DefId def) const {
+  auto it = prims_.find(def);
+  if (it == prims_.end()) return std::nullopt;
+  return it->second;
+}
+
+// A def takes its parameters and, beyond them, those of the lambdas that its body starts with: `def adder(k) -> U32 -> U32: x => ..` is called
+// with two arguments at once where both are there. A foreign def takes its continuation too: its type is an IO.
+uint32_t Lowerer::arity_of(core::DefId id) {
+  if (auto it = arities_.find(id); it != arities_.end()) return it->second;
+  const core::Def& def = book_.defs[id];
+  uint32_t arity = def.arity;
+  if (def.foreign) {
+    arity += 2;
+  } else if (def.body.valid()) {
+    uint32_t lambdas = 0;
+    TermId t = def.body;
+    while (book_.terms[t].kind == TermKind::Lam) {
+      ++lambdas;
+      t = TermId(book_.terms[t].a);
+    }
+    const bool tree = book_.terms[t].kind == TermKind::Mat || book_.terms[t].kind == TermKind::MatLit || book_.terms[t].kind == TermKind::Efq;
+    arity = std::max(arity, lambdas + (tree ? 1 : 0));
+  } else if (prim_of(id).has_value()) {
+    arity = 0;
+    const Value* type = m_.whnf(m_.all_of_def(id));
+    for (; type->tag == Tag::All; ++arity) type = m_.whnf(m_.codomain(type, reps_.opaque(m_.domain(type))));
+  }
+  arities_.emplace(id, arity);
+  return arity;
+}
+
+uint32_t Lowerer::instance(core::DefId id, std::vector<StaticArg> statics) {
+  const core::Def& def = book_.defs[id];
+  const uint32_t arity = arity_of(id);
+  auto key_of = [&] {
+    std::string key = std::to_string(id.index);
+    for (const StaticArg& arg : statics) key += "," + RepTable::key(arg);
+    return key;
+  };
+  // A foreign def has one form: the runtime's answers carry boxed values where the type is a parameter.
+  const bool uniform = def.foreign || instance_counts_[id] >= kMaxInstances;
+  std::string key = key_of();
+  if (!uniform || def.foreign) {
+    if (auto it = instances_.find(key); it != instances_.end() && !def.foreign) return it->second;
+  } else if (auto it = instances_.find(key); it != instances_.end()) {
+    return it->second;
+  }
+
+  Callable callable;
+  std::vector<const Value*> values;
+  const Value* type = m_.all_of_def(id);
+  uint32_t next = 0;
+  for (uint32_t i = 0; i < arity; ++i) {
+    type = m_.whnf(type);
+    if (type->tag != Tag::All) internal(fmt::format("`{}` has fewer parameters than its arity", name_of(def.name)));
+    const Value* domain = m_.domain(type);
+    if (m_.binder_quantity(type) == Quantity::None) {
+      StaticArg arg = next < statics.size() ? statics[next] : reps_.unknown(domain);
+      if (uniform && arg.kind != StaticArg::Kind::Quantity) arg = reps_.unknown(domain);
+      if (next < statics.size()) statics[next] = arg;
+      ++next;
+      values.push_back(arg.value);
+    } else {
+      callable.params.push_back(reps_.of(domain));
+      values.push_back(nullptr);
+    }
+    type = m_.codomain(type, values.back() != nullptr ? values.back() : reps_.opaque(domain));
+  }
+  if (uniform) {
+    key = key_of();
+    if (auto it = instances_.find(key); it != instances_.end()) return it->second;
+  }
+  callable.result = reps_.of(type);
+  ++instance_counts_[id];
+  callable.func = new_func(name_of(def.name), def.span);
+  set_signature(callable.func, callable.params, callable.result);
+  const uint32_t index = static_cast<uint32_t>(callables_.size());
+  callables_.push_back(callable);
+  instances_.emplace(std::move(key), index);
+  work_.push_back({id, index, std::move(values)});
+  return index;
+}
+
+void Lowerer::lower_instance_bodies() {
+  while (!work_.empty()) {
+    const Work work = std::move(work_.front());
+    work_.pop_front();
+    const Callable callable = callables_[work.callable];
+    const core::Def def = book_.defs[work.def];
+    span_ = def.span;
+    Builder builder;
+    open(builder, callable.func, nullptr);
+    std::vector<Operand> params;
+    for (size_t i = 0; i < callable.params.size(); ++i) params.push_back({out_.funcs[callable.func].params[i], callable.params[i]});
+    if (const std::optional<flow::Prim> native = prim_of(work.def); native.has_value()) {
+      ret(coerce(run_prim(*native, params, callable.result), callable.result).var);
+    } else if (def.foreign) {
+      lower_foreign_body(work.def, callable, params);
+    } else {
+      PendingList pending;
+      size_t next = 0;
+      for (const Value* value : work.statics) {
+        if (value != nullptr) {
+          pending.push_back({false, {}, value});
+        } else {
+          pending.push_back({true, params[next++], nullptr});
+        }
+      }
+      // The types of live parameters may mention the ones before them.
+      const Value* type = m_.all_of_def(work.def);
+      for (Pending& arg : pending) {
+        type = m_.whnf(type);
+        if (type->tag != Tag::All) break;
+        if (arg.live) arg.value = reps_.opaque(m_.domain(type));
+        type = m_.codomain(type, arg.value);
+      }
+      std::reverse(pending.begin(), pending.end());
+      Dest dest;
+      dest.kind = Dest::Kind::Return;
+      dest.rep = callable.result;
+      lower(def.body, empty_scope(), m_.all_of_def(work.def), std::move(pending), dest);
+    }
+    close(builder);
+    if (stopped()) {
+      for (const Work& left : work_) {
+        Builder rest;
+        open(rest, callables_[left.callable].func, nullptr);
+        abort(2);
+        close(rest);
+      }
+      work_.clear();
+    }
+  }
+}
+
+// --- Effects ----------------------------------------------------------------------------------------------------------------------
+
+// A foreign def `f(args) -> IO(A)` is a function of its arguments and the continuation that answers a request. An IO among the arguments
+// (IO.spawn) goes to the runtime as a suspended computation: fn(struct{}) -> IO.OP.
+void Lowerer::lower_foreign_body(core::DefId id, const Callable& callable, std::span<const Operand> params) {
+  const core::Def& def = book_.defs[id];
+  const RepId op = reps_.adt(reps_.op_data);
+  const flow::TypeId op_type = reps_.flow(op);
+  const RepId k_rep = callable.params.back();
+  if (reps_[k_rep].kind != RepKind::Fn || !reps_.same(callable.result, op)) internal("a foreign def that is no IO");
+
+  std::vector<flow::VarId> operands;
+  std::vector<flow::TypeId> types;
+  const RepId thunk = reps_.fn(reps_.basic(RepKind::Proof), op);
+  for (size_t i = 0; i + 1 < params.size(); ++i) {
+    const Rep rep = reps_[params[i].rep];
+    const bool action = rep.kind == RepKind::Fn && reps_[rep.a].kind == RepKind::Fn && reps_.same(rep.b, op) && reps_.same(reps_[rep.a].b, op);
+    if (!action) {
+      operands.push_back(params[i].var);
+      types.push_back(out_.vars[params[i].var].type);
+      continue;
+    }
+    // _ => action(x => Emit{x})
+    const RepId answer = reps_[rep.a].a;
+    const RepId end_params[] = {answer};
+    const flow::FuncId end = new_func(name_of(def.name) + ".end", def.span);
+    set_signature(end, end_params, op);
+    Builder builder;
+    open(builder, end, nullptr);
+    const Operand boxed = coerce({out_.funcs[end].params[0], answer}, reps_.any());
+    ret(build(op, 0, std::span(&boxed, 1)).var);
+    close(builder);
+    const RepId start_params[] = {params[i].rep, reps_.basic(RepKind::Proof)};
+    const flow::FuncId start = new_func(name_of(def.name) + ".start", def.span);
+    set_signature(start, start_params, op);
+    open(builder, start, nullptr);
+    flow::Expr closure;
+    closure.kind = flow::ExprKind::Closure;
+    closure.func = end;
+    const flow::VarId applied[] = {out_.funcs[start].params[0], let(closure, reps_.flow(rep.a))};
+    ret(expr(flow::ExprKind::Apply, applied, op_type));
+    close(builder);
+    closure.func = start;
+    closure.args = own_list(std::span(&params[i].var, 1));
+    operands.push_back(let(closure, reps_.flow(thunk)));
+    types.push_back(reps_.flow(thunk));
+  }
+  operands.push_back(params.back().var);
+
+  auto it = effects_.find(id);
+  if (it == effects_.end()) {
+    flow::Effect effect;
+    effect.args = types;
+    effect.answer = reps_.flow(reps_[k_rep].a);
+    std::string path;
+    for (const std::string& p : def.foreign_paths)
+      if (p.ends_with(".c")) path = p;
+    if (path.empty()) {
+      fail(Code::B5, fmt::format("`{}` has no C implementation", name_of(def.name)), "add a line `import \"./file.c\"` to its body");
+    } else if (path.starts_with("native:")) {
+      effect.name = path.substr(7, path.size() - 7 - 2);
+    } else {
+      effect.name = name_of(def.name);
+      effect.c_path = path;
+    }
+    it = effects_.emplace(id, out_.effects.add(std::move(effect))).first;
+  }
+  ret(expr(flow::ExprKind::Request, operands, op_type, it->second.index));
+}
+
+}  // namespace bendc
