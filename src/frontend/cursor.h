@@ -57,7 +57,11 @@ class Cursor {
   Diagnostic* fail(Code code, Span span, std::string message) {
     bool silent = panic_ || at(TokenKind::Bad) || (peek().flags & kReported);
     panic_ = true;
-    return silent ? nullptr : error(code, span, std::move(message));
+    Diagnostic* d = silent ? nullptr : error(code, span, std::move(message));
+    // What is missing at the end of a declaration is noticed at the next one, maybe many lines below.
+    bool far = at(TokenKind::End) || at(TokenKind::KwDef) || at(TokenKind::KwType) || at(TokenKind::KwLaw);
+    if (d && code == Code::P1 && far && pos_ > 0 && (peek().newline_before() || at(TokenKind::End))) d->labels.push_back({this->span(tokens_.items[pos_ - 1]), "the text before ends here"});
+    return d;
   }
   void give_up(Code code, Span span, std::string message) {
     if (gave_up_) return;

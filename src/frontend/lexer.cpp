@@ -366,7 +366,7 @@ class Lexer {
     unsigned char c = static_cast<unsigned char>(text_[pos_]);
     if (c >= 0x80) {
       while (static_cast<unsigned char>(at(pos_)) >= 0x80) ++pos_;
-      report(Code::P1, begin, pos_, fmt::format("`{}` has no meaning outside strings, characters and comments", std::string_view(text_).substr(begin, pos_ - begin).substr(0, 40)), "names and operators are ASCII");
+      report(Code::P1, begin, pos_, fmt::format("`{}` has no meaning outside strings, characters and comments", std::string_view(text_).substr(begin, pos_ - begin).substr(0, 40)), "write straight quotes and ASCII names and operators");
     } else {
       ++pos_;
       report(Code::P1, begin, pos_, c < 0x20 || c == 0x7F ? fmt::format("the control character {} has no meaning outside strings, characters and comments", c)

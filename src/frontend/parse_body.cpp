@@ -126,7 +126,7 @@ bool Parser::erased_let(NodeId& out) {
 void Parser::let_values(ast::Let& let) {
   size_t wanted = let.patterns.size();
   while (!panic() && let.values.size() < wanted) {
-    if (!let.values.empty() && (at(TokenKind::Comma) || at(TokenKind::End) || at(TokenKind::RightParen) || is_keyword(kind()))) {
+    if (!let.values.empty() && (at(TokenKind::Comma) || at(TokenKind::End) || at(TokenKind::RightParen) || at(TokenKind::KwCase) || starts_declaration())) {
       bool comma = at(TokenKind::Comma);
       if (auto* d = fail(Code::P1, here(), fmt::format("this let has {} names and {} value{}", wanted, let.values.size(), let.values.size() == 1 ? "" : "s")))
         d->fix = comma ? "the values of a parallel let stand side by side, without commas" : "give every name a value";
@@ -196,7 +196,7 @@ Parser::NodeId Parser::match_case(uint32_t scrutinees) {
   next();
   size_t mark = scratch_.size();
   while (!panic() && !at(TokenKind::Colon)) {
-    if (at(TokenKind::End) || is_keyword(kind())) break;
+    if (at(TokenKind::End) || at(TokenKind::KwCase) || starts_declaration()) break;
     NodeId pattern = strip_groups(term(0));
     scratch_.push_back(pattern);
     take(TokenKind::Comma);

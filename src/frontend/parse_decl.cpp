@@ -152,9 +152,14 @@ void Parser::attribute() {
 ast::Binder Parser::binder(bool tildes) {
   ast::Binder made;
   uint32_t start = peek().offset;
-  if (tildes && take(TokenKind::Tilde)) made.tilde = true;
-  else if (take(TokenKind::Minus)) made.mark = Mark::Erased;
-  else if (take(TokenKind::Plus)) made.mark = Mark::Reusable;
+  if (at(TokenKind::Tilde)) {
+    if (!tildes)
+      if (auto* d = error(Code::P23, here(), "`~` on a type parameter or field")) d->fix = "only definitions and laws have template parameters";
+    next();
+    made.tilde = tildes;
+  }
+  if (!made.tilde && take(TokenKind::Minus)) made.mark = Mark::Erased;
+  else if (!made.tilde && take(TokenKind::Plus)) made.mark = Mark::Reusable;
   bool marked = made.tilde || made.mark != Mark::Affine;
   if (!name(made.name, made.name_span, tildes ? "a parameter" : "a parameter or field")) return made;
   if (take(TokenKind::Colon)) made.type = term(0);
@@ -278,35 +283,22 @@ void Parser::def_decl(bool unsafe, uint32_t start) {
     } else if (auto* d = fail(Code::P1, here(), fmt::format("expected `->` and the result type of `{}`, found {}", names_.text(decl.name), found()))) {
       d->fix = "write `def f(..) -> T: body`, or `def f(names): body` to fill a law";
     }
-    if (!panic() || fill) check_params(decl, fill);
+    if (!fill && !panic()) check_params(decl);
   }
   if (panic()) {
     if (!fill && !decl.type.valid()) decl.type = error_node(decl.name_span);
     decl.body = error_node(here());
   } else {
-    if (fill) check_fill(decl);
     def_body(decl);
   }
   decl.span = since(start);
   ast.decls.push_back(std::move(decl));
 }
 
-// Marks, types and `~` depend on whether this def has its own signature or fills a law.
-void Parser::check_params(ast::Decl& decl, bool fill) {
+// A definition with a signature of its own; what the names of a law's fill may carry is judged where laws are known.
+void Parser::check_params(ast::Decl& decl) {
   bool plain = false;
   for (ast::Binder& param : decl.params) {
-    if (fill) {
-      if (param.tilde) {
-        if (auto* d = error(Code::P23, param.span, fmt::format("`~` on `{}`, a name of a law's fill", names_.text(param.name)))) d->fix = "write the bare name: the law says which clauses are template parameters";
-      } else if (param.mark != Mark::Affine || param.type.valid()) {
-        if (auto* d = error(Code::P22, param.span, fmt::format("`{}` carries a {}, but a definition without `->` fills a law by names alone", names_.text(param.name), param.type.valid() ? "type" : "mark")))
-          d->fix = "write the bare name, or give the definition a result type";
-      }
-      param.mark = Mark::Affine;
-      param.tilde = false;
-      param.type = {};
-      continue;
-    }
     if (param.tilde && plain)
       if (auto* d = error(Code::P23, param.span, fmt::format("the template parameter `{}` stands after a plain one", names_.text(param.name)))) d->fix = "move the `~` parameters to the front";
     plain |= !param.tilde;
@@ -319,21 +311,6 @@ void Parser::check_params(ast::Decl& decl, bool fill) {
       param.mark = Mark::Erased;   // a bare name is an erased Quant
     }
   }
-}
-
-// P21 as far as one file can tell; `def Alias.law(..)` fills a law of another module and is judged by the resolver.
-void Parser::check_fill(ast::Decl& decl) {
-  std::string_view text = names_.text(decl.name);
-  std::string_view head = text.substr(0, text.find('.'));
-  if (head.size() < text.size())
-    for (const ast::Import& import : ast.imports)
-      if (import.alias.valid() && names_.text(import.alias) == head) return;
-  for (const ast::Decl& other : ast.decls)
-    if (other.kind == DeclKind::Law && other.name == decl.name) return;
-  if (auto* d = error(Code::P21, decl.name_span, fmt::format("`{}` has no result type, and no law of that name stands above it", text))) d->fix = "write `-> T` after the parameters";
-  decl.type = error_node(decl.name_span);
-  for (ast::Binder& param : decl.params)
-    if (!param.type.valid()) param.type = error_node(param.span);
 }
 
 void Parser::def_body(ast::Decl& decl) {

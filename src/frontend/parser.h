@@ -1,5 +1,5 @@
 // parse: one source file -> Ast, with every syntax diagnostic found (the parser recovers at the next declaration or case).
-// Pure: depends on the text alone. What needs other declarations (P8-P10, P14, P15, P20-P23 in part) is the resolver's.
+// Pure: depends on the text alone. What needs other declarations (P8-P10, P14, P15, P18-P22, P23 in part, P27) is the resolver's.
 #pragma once
 #include "frontend/ast.h"
 #include "support/diagnostic.h"

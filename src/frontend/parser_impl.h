@@ -98,8 +98,7 @@ class Parser : public Cursor {
   void def_decl(bool unsafe, uint32_t start);
   void def_body(ast::Decl& decl);
   bool clause(ast::Decl& decl);
-  void check_params(ast::Decl& decl, bool fill);
-  void check_fill(ast::Decl& decl);
+  void check_params(ast::Decl& decl);
   std::vector<ast::Binder> binders(TokenKind close, std::string_view what, Span open, bool tildes);
   ast::Binder binder(bool tildes);
   void attribute();

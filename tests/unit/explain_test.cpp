@@ -17,7 +17,7 @@ constexpr Code kAllCodes[] = {
 
 // The codes a parser finds without knowing other declarations.
 const std::set<Code> kSyntax = {Code::P1,  Code::P2,  Code::P3,  Code::P4,  Code::P5,  Code::P6,  Code::P7,  Code::P11, Code::P12, Code::P13,
-                                Code::P16, Code::P17, Code::P21, Code::P22, Code::P23, Code::P24, Code::P25, Code::P28};
+                                Code::P16, Code::P17, Code::P23, Code::P24, Code::P25, Code::P28};
 
 std::string codes_of(std::string_view program) {
   SourceMap sources;

@@ -161,10 +161,7 @@ TEST_CASE("parser: errors point at the token that cannot be read") {
   CHECK(errors("def f() -> List<A & B>: x") == "P16 1:19");
   CHECK(errors("def f() -> A: [0 : U32*6n]") == "P17 1:24");
   CHECK(errors("def f() -> A: [0 : U32*8]") == "P17 1:24");
-  CHECK(errors("def g(x): x") == "P21 1:5");
-  CHECK(errors("law l: A def l(x: N): x") == "P22 1:16");
   CHECK(errors("def f(x: A, ~g: B) -> C: x") == "P23 1:13");
-  CHECK(errors("law l: A def l(~x): x") == "P23 1:16");
   CHECK(errors("law l: for x: A for ~y: B C") == "P23 1:21");
   CHECK(errors("def f() -> IO(U32): import \"./x.rs\"") == "P24 1:28");
   CHECK(errors("@inline def f() -> A: x") == "P25 1:1");
