@@ -64,8 +64,9 @@ bool read_config(Config* config, const BendOptions* options, int argc, char** ar
     if (!parse_size(stack, &config->stack_bytes) || config->stack_bytes < kMinStack)
       return bad_value("BEND_STACK", stack, "a size of 64KB or more, like 4GB");
   } else {
-    // Stack pages are never given back while the program runs, so a recursion without end must stop before memory does.
-    config->stack_bytes = limits.available / 4 * 3;
+    // Stack pages are never given back while the program runs, so a recursion without end must stop before memory does, with room for
+    // the heap beside it.
+    config->stack_bytes = limits.available / 2;
     if (limits.addresses != UINT64_MAX && config->stack_bytes > limits.addresses / 4) config->stack_bytes = limits.addresses / 4;
     if (config->stack_bytes > kMaxStack) config->stack_bytes = kMaxStack;
     if (config->stack_bytes < kMinStack) config->stack_bytes = kMinStack;

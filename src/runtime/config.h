@@ -8,7 +8,7 @@ namespace bendc::rt {
 struct Config {
   uint32_t threads;       // 1..128; default: the CPUs that affinity and the control group allow
   bool debug_heap;        // BEND_DEBUG_HEAP=1
-  uint64_t stack_bytes;   // BEND_STACK; default: three quarters of the memory available at the start, at most 256 GiB
+  uint64_t stack_bytes;   // BEND_STACK; default: half of the memory available at the start, at most 256 GiB
   uint64_t heap_bytes;    // BEND_HEAP; default: the machine's or the control group's memory
   int argc;               // the program's own words, argv[0] replaced by the file as written under `bendc run`
   char** argv;

@@ -18,6 +18,7 @@ constexpr uint64_t kGuard = 1ull << 20;
 constexpr uint64_t kSmallest = 1ull << 16;
 constexpr uint64_t kAlternate = 1ull << 16;
 constexpr uint64_t kPage = 4096;
+constexpr uint64_t kSmallPages = 4ull << 20;   // what shallow programs use; below it huge pages make deep recursion cheaper
 constexpr int kExitInternal = 70;
 
 // A signal handler gets no argument of ours; what it needs to know about its thread stands here.
@@ -73,6 +74,7 @@ bool stack_map(Stack* stack, uint64_t wanted) {
     if (mprotect(base, bytes, PROT_READ | PROT_WRITE) == 0) {
       stack->base = base;
       stack->bytes = bytes;
+      if (bytes > 2 * kSmallPages) madvise(base, bytes - kSmallPages, MADV_HUGEPAGE);
       break;
     }
     munmap(got, bytes + kGuard);
