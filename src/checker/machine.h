@@ -2,6 +2,7 @@
 // Two strengths of head normal form: `force` leaves a call of a def folded, `whnf` unfolds it as far as it goes.
 // Running out of steps, memory or stack sets a sticky flag and yields Error values, which fit everywhere: the caller reports once.
 #pragma once
+#include <cstddef>
 #include <string_view>
 #include <vector>
 
@@ -122,7 +123,7 @@ class Machine {
   }
   [[nodiscard]] bool deep() {                                                 // true: the C++ stack is nearly used up
     const char here = 0;
-    if (static_cast<size_t>(stack_base_ - &here) < options_.stack) return halt_ != Halt::None;
+    if (stack_base_ - &here < static_cast<ptrdiff_t>(options_.stack)) return halt_ != Halt::None;   // may be above its base: negative
     stop(Halt::Stack);
     return true;
   }
