@@ -49,7 +49,7 @@ bool release(BendWorker* worker, BendWord word, uint32_t kind, const void* info,
       *dying = {object, &worker->runtime->program->objects[u32_at(object + 4)].layout, false, 0};
       return true;
     }
-    case BEND_SLOT_SUM: break;   // nth_counted looks inside sums
+    case BEND_SLOT_SUM: break;   // find_counted looks inside sums
   }
   return false;
 }
@@ -70,8 +70,7 @@ void destroy(BendWorker* worker, Dying now) {
     char* place;
     const BendSlot* slot = nullptr;
     while (index < elements) {
-      uint32_t ordinal = next;
-      slot = nth_counted(now.layout, element_at(now, index), ordinal, &place);
+      slot = find_counted(now.layout, element_at(now, index), next, &place);
       if (slot) break;
       ++index;
       next = 0;
@@ -93,8 +92,7 @@ void destroy(BendWorker* worker, Dying now) {
         next = static_cast<uint32_t>(header >> 48);
       }
       elements = walked_elements(now);
-      uint32_t ordinal = next - 1;
-      nth_counted(now.layout, element_at(now, index), ordinal, &place);
+      find_counted(now.layout, element_at(now, index), next - 1, &place);
       parent = word_at(place);
       continue;
     }
@@ -106,8 +104,7 @@ void destroy(BendWorker* worker, Dying now) {
       continue;
     }
     char* other;
-    uint32_t ordinal = next;
-    if (!now.is_array && !nth_counted(now.layout, now.cell, ordinal, &other)) {
+    if (!now.is_array && !find_counted(now.layout, now.cell, next, &other)) {
       free_cell(worker, now);
     } else {
       word_at(place) = parent;
@@ -138,8 +135,7 @@ uint64_t array_bytes(uint32_t log2, const BendLayout* element) { return BEND_ARR
 void dup_value(BendWorker* worker, const BendLayout* layout, char* place) {
   char* at;
   for (uint32_t next = 0;; ++next) {
-    uint32_t ordinal = next;
-    const BendSlot* slot = nth_counted(layout, place, ordinal, &at);
+    const BendSlot* slot = find_counted(layout, place, next, &at);
     if (!slot) return;
     BendWord word = word_at(at);
     switch (static_cast<BendSlotKind>(slot->kind)) {
@@ -158,8 +154,7 @@ void dup_value(BendWorker* worker, const BendLayout* layout, char* place) {
 void drop_value(BendWorker* worker, const BendLayout* layout, char* place) {
   char* at;
   for (uint32_t next = 0;; ++next) {
-    uint32_t ordinal = next;
-    const BendSlot* slot = nth_counted(layout, place, ordinal, &at);
+    const BendSlot* slot = find_counted(layout, place, next, &at);
     if (!slot) return;
     drop_word(worker, word_at(at), slot->kind, slot->info);
   }

@@ -17,6 +17,8 @@ constexpr uint64_t kHugePage = 2ull << 20;
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kFirstChunk = 64ull << 10;
 constexpr uint64_t kChunk = 1ull << 20;
+// Blocks above BEND_MAX_SMALL start here modulo 64, so that the slots of an array, 16 bytes on, start at a cache line.
+constexpr uint64_t kBlockStart = 64 - BEND_ARRAY_HEADER;
 constexpr uint64_t kMostCached = 1ull << 30;
 
 uint64_t round_up(uint64_t n, uint64_t step) { return (n + step - 1) / step * step; }
@@ -164,15 +166,16 @@ char* fresh_large(BendWorker* worker, uint64_t bytes, uint32_t class_code) {
     if (bytes >= kChunk / 4) {
       Heap* heap = &worker->runtime->heap;
       pthread_mutex_lock(&heap->lock);
-      char* alone = take_segment_bytes(worker, bytes);
+      char* alone = take_segment_bytes(worker, bytes + 64) + kBlockStart;
       pthread_mutex_unlock(&heap->lock);
       if (debug) note_start(worker, alone, class_code);
       return alone;
     }
     if (!debug) give_rest(worker, own->bump, own->limit);
     uint64_t size;
-    own->bump = take_chunk(worker, bytes, &size);
+    own->bump = take_chunk(worker, bytes + kBlockStart, &size);
     own->limit = own->bump + size;
+    own->bump += kBlockStart;
   }
   char* node = own->bump;
   own->bump += bytes;
@@ -200,7 +203,7 @@ void* alloc_small(BendWorker* worker, uint64_t bytes) {
 
 void* alloc_huge(BendWorker* worker, uint64_t bytes) {
   Heap* heap = &worker->runtime->heap;
-  uint64_t size = mapping_bytes(bytes);
+  uint64_t size = mapping_bytes(bytes + kBlockStart);
   pthread_mutex_lock(&heap->lock);
   char* begin = nullptr;
   for (auto& entry : heap->cache) {
@@ -213,18 +216,19 @@ void* alloc_huge(BendWorker* worker, uint64_t bytes) {
   if (!begin) begin = map_or_drop_cache(heap, size);
   if (!begin) out_of_memory(worker, size);
   if (heap->debug) {
-    HugeBlock* block = static_cast<HugeBlock*>(malloc(sizeof(HugeBlock)));
-    if (!block) out_of_memory(worker, sizeof(HugeBlock));
-    *block = {heap->huge, begin, size};
-    heap->huge = block;
+    HugeBlock* noted = static_cast<HugeBlock*>(malloc(sizeof(HugeBlock)));
+    if (!noted) out_of_memory(worker, sizeof(HugeBlock));
+    *noted = {heap->huge, begin, size};
+    heap->huge = noted;
   }
   pthread_mutex_unlock(&heap->lock);
-  return begin;
+  return begin + kBlockStart;
 }
 
-void free_huge(BendWorker* worker, char* begin, uint64_t bytes) {
+void free_huge(BendWorker* worker, char* block, uint64_t bytes) {
   Heap* heap = &worker->runtime->heap;
-  uint64_t size = mapping_bytes(bytes);
+  char* begin = block - kBlockStart;
+  uint64_t size = mapping_bytes(bytes + kBlockStart);
   pthread_mutex_lock(&heap->lock);
   if (heap->debug) {
     HugeBlock** link = &heap->huge;
@@ -235,9 +239,9 @@ void free_huge(BendWorker* worker, char* begin, uint64_t bytes) {
       m.text("heap: corruption: a block of ").number(size).text(" bytes at ").hex(reinterpret_cast<uint64_t>(begin)).text(" is freed but not in use");
       fail_plain(worker, m);
     }
-    HugeBlock* block = *link;
-    *link = block->next;
-    free(block);
+    HugeBlock* noted = *link;
+    *link = noted->next;
+    free(noted);
   }
   auto* place = &heap->cache[0];
   for (auto& entry : heap->cache)
