@@ -28,7 +28,7 @@ void report_todos(const core::Book& book, const Interner& names, const Checker& 
     d.fix = "replace the hole by a term of its goal; `?name` shows the goal and the context";
   }
   if (count > 1) d.notes.push_back(fmt::format("{} open laws and TODOs in all", count));
-  d.notes.push_back("a program with open laws or TODOs checks no further and does not run");
+  d.notes.push_back("the rest of the program checks, but it does not run while laws or TODOs are open");
   for (size_t i = 1; i < laws.size(); ++i) d.labels.push_back({book.defs[laws[i]].name_span, "also open"});
   for (size_t i = laws.empty() ? 1 : 0; i < checker.todos.size(); ++i) d.labels.push_back({checker.todos[i].span, "also left"});
 }

@@ -186,6 +186,45 @@ void Checker::check_descent(TermId ref, const Spine* spine, const Env* env) {
   self_calls_.push_back(std::move(call));
 }
 
+// The parameters in another order; empty when a type would then name a later parameter, or one is a `~` parameter.
+std::string Checker::signature_text(const std::vector<size_t>& order) {
+  const core::Def& def = book_.defs[frame_.def];
+  std::vector<TermId> arrows;
+  std::vector<Name> names;
+  for (TermId at = def.type; term(at).kind == TermKind::All && arrows.size() < order.size(); at = TermId(term(at).b)) {
+    arrows.push_back(at);
+    names.push_back(term(at).name);
+  }
+  if (arrows.size() != order.size() || def.templates != 0) return {};
+  std::string text;
+  std::vector<bool> placed(order.size(), false);
+  for (const size_t j : order) {
+    const Term all = term(arrows[j]);
+    std::vector<TermId> work{TermId(all.a)};
+    while (!work.empty()) {
+      const Term t = term(work.back());
+      work.pop_back();
+      if (t.kind == TermKind::Var && t.a < j && !placed[t.a]) return {};
+      auto list = [&](uint32_t offset, uint32_t count) {
+        for (uint32_t i = 0; i < count; ++i) work.push_back(item(offset, i));
+      };
+      if (t.kind == TermKind::App) work.push_back(TermId(t.a));
+      if (t.kind == TermKind::App || t.kind == TermKind::Adt || t.kind == TermKind::Ctr) list(t.b, t.c);
+      if (t.kind == TermKind::Kind || t.kind == TermKind::Lam) work.push_back(TermId(t.a));
+      if (t.kind == TermKind::Meet || t.kind == TermKind::All || t.kind == TermKind::Ann || t.kind == TermKind::Eql) {
+        work.push_back(TermId(t.a));
+        work.push_back(TermId(t.b));
+      }
+      if (t.kind == TermKind::Eql) work.push_back(TermId(t.c));
+    }
+    placed[j] = true;
+    const char* mark = all.quantity == Quantity::None ? "-" : all.quantity == Quantity::Many ? "+" : "";
+    std::vector<Name> scope(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(j));
+    text += fmt::format("{}{}{}: {}", text.empty() ? "" : ", ", mark, name_text(names[j]), core::print_term(book_, names_, TermId(all.a), std::move(scope)));
+  }
+  return text;
+}
+
 // When some other order of the parameters makes every self-call descend, each failing call says so and shows the signature.
 void Checker::suggest_order() {
   bool failing = false;
@@ -221,15 +260,12 @@ void Checker::suggest_order() {
     const bool all = std::all_of(done.begin(), done.end(), [](bool b) { return b; });
     std::string fix = "shrink an argument by matching on it, count a Nat down as fuel, or mark the def `@unsafe`";
     if (all && !order.empty() && columns <= def.param_spans.size()) {
-      std::string signature;
-      auto append = [&](size_t j) {
-        signature += (signature.empty() ? "" : ", ") + std::string(sources_.text(def.param_spans[j]));
-      };
-      for (const size_t j : order) append(j);
       for (size_t j = 0; j < def.param_spans.size(); ++j) {
-        if (std::find(order.begin(), order.end(), j) == order.end()) append(j);
+        if (std::find(order.begin(), order.end(), j) == order.end()) order.push_back(j);
       }
-      fix = fmt::format("put the shrinking parameter first: `def {}({})`", def_text(frame_.def), signature);
+      if (const std::string signature = signature_text(order); !signature.empty()) {
+        fix = fmt::format("put the shrinking parameter first: `def {}({})`", def_text(frame_.def), signature);
+      }
     }
     for (SelfCall& c : self_calls_) {
       if (c.descends) continue;

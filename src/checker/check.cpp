@@ -83,7 +83,7 @@ void Checker::check(TermId id, const Env* env, const Value* goal, bool live, boo
 void Checker::check_inferred(TermId id, const Env* env, const Value* goal, bool live) {
   const Value* type = infer(id, env, live);
   if (type == goal || is_error(type)) return;
-  if (!fits(type, goal, id)) mismatch(span(id), goal, type, "type mismatch");
+  if (!fits(type, goal, id)) mismatch(id, goal, type);
 }
 
 bool Checker::open_lambda(TermId id, const Env*& env, const Value*& goal, bool live, bool spine) {

@@ -160,8 +160,18 @@ void Checker::check_match(TermId id, const Env* env, const Value* goal, bool liv
 // C15 with the patterns that no row takes, written as the def's own left-hand side.
 void Checker::missing_cases(TermId id, const AdtValue* adt, bool spine, bool literals) {
   const core::Datatype& data = book_.datatypes[DataId(adt->a)];
-  std::vector<std::string> missing;
-  uint32_t more = 0;
+  const Span where = span(id);
+  Missing* entry = nullptr;
+  for (Missing& m : missing_) {
+    if (m.match.file == where.file && m.match.offset == where.offset) entry = &m;
+  }
+  if (entry == nullptr) {
+    missing_.push_back({where, {}, 0, literals, DataId(adt->a)});
+    entry = &missing_.back();
+    ++reported_;
+  }
+  std::vector<std::string>& missing = entry->cases;
+  uint32_t& more = entry->more;
   auto pattern_of = [&](CtorId ctor) {
     const core::Ctor& c = book_.ctors[ctor];
     CtrValue* value = m_.arena().make<CtrValue>();
@@ -195,14 +205,20 @@ void Checker::missing_cases(TermId id, const AdtValue* adt, bool spine, bool lit
     for (const Value* p : row) text += (text.empty() ? "" : ", ") + pattern_text(p);
     missing.push_back(fmt::format("`case {}`", text));
   }
-  std::string list;
-  for (const std::string& m : missing) list += (list.empty() ? "" : ", ") + m;
-  if (more != 0) list += fmt::format(" and {} more", more);
-  Diagnostic& d = report(Code::C15, span(id), literals ? std::string("the literal cases do not cover the type") : fmt::format("missing {}: {}", missing.size() == 1 && more == 0 ? "case" : "cases", list));
-  const Term t = term(id);
-  if (t.name.valid()) d.notes.push_back(fmt::format("`{}` has type `{}`", name_text(t.name), name_text(data.name)));
-  d.notes.push_back("a match covers every value of the matched type");
-  d.fix = literals ? std::string("add `case _:` for all other values") : std::string("add the missing cases, or `case _:`");
+}
+
+void Checker::report_missing() {
+  for (const Missing& m : missing_) {
+    std::string list;
+    for (const std::string& c : m.cases) list += (list.empty() ? "" : ", ") + c;
+    if (m.more != 0) list += fmt::format(" and {} more", m.more);
+    const bool one = m.cases.size() == 1 && m.more == 0;
+    Diagnostic& d = report(Code::C15, m.match, m.literals ? fmt::format("literal cases never cover `{}`", name_text(book_.datatypes[m.data].name))
+                                                          : fmt::format("missing {}: {}", one ? "case" : "cases", list));
+    d.notes.push_back("a match covers every value of the matched type");
+    d.fix = m.literals ? std::string("add `case _:` for all other values") : std::string("add the missing cases, or `case _:`");
+  }
+  missing_.clear();
 }
 
 }  // namespace bendc

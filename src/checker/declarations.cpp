@@ -52,6 +52,7 @@ void Checker::start_declaration(DefId def) {
 
 void Checker::finish_declaration(Arena::Mark mark) {
   if (frame_.def.valid()) suggest_order();
+  report_missing();
   bindings_.clear();
   usage_.clear();
   saved_.clear();

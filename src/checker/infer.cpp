@@ -142,6 +142,10 @@ const Value* Checker::infer_app(TermId id, const Env* env, bool live, const Spin
   } else if (head.kind == TermKind::App) {
     const Spine spine{id, outer};
     type = infer_app(TermId(t.a), env, live, &spine);
+  } else if (head.kind == TermKind::U32 || head.kind == TermKind::Nat || head.kind == TermKind::F32 || head.kind == TermKind::Str ||
+             head.kind == TermKind::Ctr || head.kind == TermKind::Rfl) {
+    report(Code::C4, span(TermId(t.a)), "this is applied, but it is not a function");
+    return error();
   } else {
     type = infer(TermId(t.a), env, live);
   }

@@ -65,17 +65,26 @@ std::string Checker::show_normal(const Value* v) {
 Diagnostic& Checker::report(Code code, Span at, std::string message) {
   ++reported_;
   Diagnostic& d = diagnostics_.add(code, at, std::move(message));
-  const DefId def = frame_.instance.valid() ? book_.defs[frame_.instance].instance_of : frame_.def;
-  if (def.valid()) d.def = def_text(def);
+  if (frame_.def.valid()) d.def = def_text(frame_.def);
   return d;
 }
 
-void Checker::mismatch(Span at, const Value* expected, const Value* observed, std::string what) {
+void Checker::mismatch(TermId at, const Value* expected, const Value* observed) {
   std::string expected_text = show(expected);
   std::string observed_text = show(observed);
   const std::string expected_normal = expected_text == observed_text ? show_normal(expected) : std::string();
   const std::string observed_normal = expected_text == observed_text ? show_normal(observed) : std::string();
-  Diagnostic& d = report(Code::C5, at, std::move(what));
+  const core::Term t = book_.terms[at];
+  const core::Term head = t.kind == core::TermKind::App ? book_.terms[TermId(t.a)] : t;
+  std::string what = "this has another type than is needed here";
+  if (head.kind == core::TermKind::Ref) {
+    what = fmt::format("{}`{}` {} another type than is needed here", t.kind == core::TermKind::App ? "the call of " : "", def_text(DefId(head.a)),
+                       t.kind == core::TermKind::App ? "gives" : "has");
+  } else if (head.kind == core::TermKind::Var && head.a < depth()) {
+    what = fmt::format("{}`{}` {} another type than is needed here", t.kind == core::TermKind::App ? "the call of " : "", name_text(bindings_[head.a].name),
+                       t.kind == core::TermKind::App ? "gives" : "has");
+  }
+  Diagnostic& d = report(Code::C5, span(at), std::move(what));
   d.expected = expected_normal.empty() ? std::move(expected_text) : expected_normal;
   d.observed = observed_normal.empty() ? std::move(observed_text) : observed_normal;
   const Value* e = m_.whnf(expected);

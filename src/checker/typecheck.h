@@ -98,6 +98,7 @@ class Checker {
   bool literal_belongs(TermId literal, const AdtValue* adt) const;
   bool unreachable_here();
   void missing_cases(TermId id, const AdtValue* adt, bool spine, bool literals);
+  void report_missing();
   void mark_unchecked(TermId id);
 
   // equality.cpp
@@ -111,6 +112,7 @@ class Checker {
   std::vector<const Value*> left_hand_side();
   std::string pattern_text(const Value* pattern);
   void suggest_order();
+  std::string signature_text(const std::vector<size_t>& order);
 
   // templates.cpp
   // The instance that a live call of a template runs; false: reported.
@@ -132,7 +134,7 @@ class Checker {
   [[nodiscard]] std::string name_text(Name name) const;
   [[nodiscard]] std::string def_text(core::DefId def) const;
   Diagnostic& report(Code code, Span span, std::string message);
-  void mismatch(Span span, const Value* expected, const Value* observed, std::string what);
+  void mismatch(TermId at, const Value* expected, const Value* observed);
   void quantity_exceeded(uint32_t level, TermId at);
   void not_data(Span span, Name name, const Value* type, std::string_view what);
   // Turns a halted machine into one diagnostic for the declaration; true when it was halted.
@@ -182,6 +184,15 @@ class Checker {
     Diagnostic diagnostic;
   };
   std::vector<SelfCall> self_calls_;
+  // Cases that matches of the current def leave out, by match.
+  struct Missing {
+    Span match;
+    std::vector<std::string> cases;
+    uint32_t more = 0;
+    bool literals = false;
+    core::DataId data;
+  };
+  std::vector<Missing> missing_;
   Name ellipsis_, wildcard_;
   core::DefId base_io_;
 };
