@@ -46,13 +46,7 @@ core::DataId RepTable::base_data(std::string_view name) {
 
 const Value* RepTable::opaque(const Value* type) { return m_.var(next_level_++, blank_, type); }
 
-RepId RepTable::of(const Value* type) {
-  auto it = cache_.find(type);
-  if (it != cache_.end()) return it->second;
-  RepId id = visit(type, 0).rep;
-  cache_.emplace(type, id);
-  return id;
-}
+RepId RepTable::of(const Value* type) { return visit(type, 0).rep; }
 
 RepId RepTable::fn(RepId param, RepId result) {
   const uint64_t key = (uint64_t{param.index} << 32) | result.index;
@@ -67,9 +61,24 @@ RepId RepTable::fn(RepId param, RepId result) {
   return id;
 }
 
+// Types are shared graphs, as trees they may be exponentially large: finished ones are remembered by their value.
 RepTable::Found RepTable::visit(const Value* type, uint32_t depth) {
+  if (auto it = cache_.find(type); it != cache_.end()) return {it->second};
   if (depth > kMaxDepth || m_.deep()) return {any()};
-  type = m_.whnf(type);
+  const Value* head = m_.whnf(type);
+  if (auto it = cache_.find(head); it != cache_.end()) {
+    cache_.emplace(type, it->second);
+    return {it->second};
+  }
+  const Found found = visit_head(head, depth);
+  if (found.low == kClosed) {
+    cache_.emplace(type, found.rep);
+    cache_.emplace(head, found.rep);
+  }
+  return found;
+}
+
+RepTable::Found RepTable::visit_head(const Value* type, uint32_t depth) {
   switch (type->tag) {
     case Tag::Kind:
     case Tag::Quant: return {basic(type->tag == Tag::Quant ? RepKind::Quantity : RepKind::Type)};

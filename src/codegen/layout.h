@@ -79,6 +79,7 @@ class RepTable {
   struct Found { RepId rep; uint32_t low = kClosed; };
   static constexpr uint32_t kClosed = 0xFFFFFFFFu;
   Found visit(const Value* type, uint32_t depth);
+  Found visit_head(const Value* type, uint32_t depth);
   Found visit_adt(core::DataId data, std::vector<StaticArg> args, uint32_t depth);
   StaticArg canonical(const Value* domain, const Value* arg, uint32_t depth);
   const Value* constant_function(uint32_t arity, const Value* result);
