@@ -67,6 +67,7 @@ std::optional<TypeId> prim_result(Module& m, Prim prim, std::span<const TypeId> 
     case Prim::F32IsEq: case Prim::F32IsNe: case Prim::F32IsLt: case Prim::F32IsLe: case Prim::F32IsGt: case Prim::F32IsGe:
       return when(is({s.f32, s.f32}), s.boolean);
     case Prim::F32ToU32: case Prim::F32Bits: return when(is({s.f32}), s.u32);
+    case Prim::F32FromBits: return when(is({s.u32}), s.f32);
     case Prim::F32Show: {
       if (!m.string_data.valid()) return std::nullopt;
       Type t{TypeKind::Ref};
@@ -134,7 +135,7 @@ bool prim_is_pure(Prim prim) {
     case Prim::F32Floor: case Prim::F32Ceil: case Prim::F32Trunc: case Prim::F32Exp: case Prim::F32Log: case Prim::F32Log2: case Prim::F32Log10:
     case Prim::F32Sin: case Prim::F32Cos: case Prim::F32Tan: case Prim::F32Asin: case Prim::F32Acos: case Prim::F32Atan: case Prim::F32Sinh: case Prim::F32Cosh:
     case Prim::F32Tanh: case Prim::F32Pow: case Prim::F32Atan2: case Prim::F32Fma: case Prim::F32IsEq: case Prim::F32IsNe: case Prim::F32IsLt: case Prim::F32IsLe:
-    case Prim::F32IsGt: case Prim::F32IsGe: case Prim::F32ToU32: case Prim::F32Bits:
+    case Prim::F32IsGt: case Prim::F32IsGe: case Prim::F32ToU32: case Prim::F32Bits: case Prim::F32FromBits:
       return true;
   }
   return false;
