@@ -18,6 +18,29 @@ constexpr uint32_t kMaxNatChain = 256;  // larger Nat literals are equality test
 
 }  // namespace
 
+// Rows that test the same value, by first row.
+std::vector<CaseTree::Group> CaseTree::group(std::vector<Entry>& entries) {
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.value != b.value ? a.value < b.value : a.row < b.row; });
+  std::vector<Group> groups;
+  for (uint32_t i = 0; i < entries.size();) {
+    uint32_t j = i;
+    while (j < entries.size() && entries[j].value == entries[i].value) ++j;
+    groups.push_back({entries[i].row, i, j});
+    i = j;
+  }
+  std::sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.first < b.first; });
+  return groups;
+}
+
+// The rows of a group and those of the variables, in row order.
+void CaseTree::merge(std::span<const Entry> group, std::span<const uint32_t> variables, std::vector<uint32_t>& out) {
+  size_t g = 0, v = 0;
+  while (g < group.size() || v < variables.size()) {
+    bool variable = g == group.size() || (v < variables.size() && variables[v] < group[g].row);
+    out.push_back(variable ? variables[v++] : group[g++].row);
+  }
+}
+
 Literal CaseTree::literal_of(const Pattern& p) {
   LiteralKind kind = p.kind == PatternKind::Nat ? LiteralKind::Nat : p.kind == PatternKind::U32 ? LiteralKind::U32 : p.kind == PatternKind::F32 ? LiteralKind::F32 : LiteralKind::Word;
   return {kind, p.a, p.kind == PatternKind::Word ? p.b : 0};
@@ -78,12 +101,7 @@ TermId CaseTree::split(uint32_t scrutinees, Rows rows, uint32_t pending, const S
         if (pure) split_literal_column(scrutinees, rows, pending, site);
         else split_literal(scrutinees, rows, pending, site, p);
       } else {
-        PatternId expanded = patterns_.expand(pattern);
-        if (patterns_[expanded].kind != PatternKind::Ctor) {
-          last = elab_.error_term(site.span);  // P10, reported
-        } else {
-          split_constructor(scrutinees, rows, pending, site, expanded);
-        }
+        split_constructor_column(scrutinees, rows, pending, site);
       }
     } else if (rows.count == 0 || covered(binders_[x])) {
       // After the last constructor nothing is left to match: the rows that remain are dead and are not elaborated.
@@ -134,17 +152,36 @@ CaseTree::Row CaseTree::pass_row(const Row& row, BinderId binder, uint32_t field
   return out;
 }
 
-void CaseTree::split_constructor(uint32_t scrutinees, Rows& rows, uint32_t pending, const Site& site, PatternId chosen) {
-  const Scrutinee s = scrutinees_[scrutinees];
-  const Pattern pattern = patterns_[chosen];
-  const CtorId k(pattern.a);
-  const uint32_t count = pattern.count;
-
-  Quantity mark = binders_[s.binder].mark;
+// A column of constructors (literals among them seen as such): the rows are sorted by constructor once, so that an enumeration's n rows cost
+// n log n, and tested in the order of their first rows.
+void CaseTree::split_constructor_column(uint32_t scrutinees, Rows& rows, uint32_t pending, const Site& site) {
+  std::vector<Entry> constructors;
+  std::vector<uint32_t> variables;
+  Quantity mark = binders_[scrutinees_[scrutinees].binder].mark;
   for (uint32_t i = 0; i < rows.count; ++i) {
     const Pattern& p = first(rows_[rows.begin + i]);
-    if (p.kind == PatternKind::Any) mark = std::max(mark, p.mark);
+    if (p.kind == PatternKind::Any) {
+      variables.push_back(i);
+      mark = std::max(mark, p.mark);
+    } else {
+      constructors.push_back({patterns_.head(p).index, i});
+    }
   }
+  std::vector<uint32_t> hits;
+  for (const Group& g : group(constructors)) {
+    hits.clear();
+    merge(std::span(constructors).subspan(g.begin, g.end - g.begin), variables, hits);
+    if (!work(hits.size()) || !split_constructor(scrutinees, rows, hits, mark, pending, site, CtorId(constructors[g.begin].value), g.first)) break;
+  }
+  for (size_t i = 0; i < variables.size(); ++i) rows_[rows.begin + i] = rows_[rows.begin + variables[i]];
+  rows.count = static_cast<uint32_t>(variables.size());
+}
+
+bool CaseTree::split_constructor(uint32_t scrutinees, Rows rows, std::span<const uint32_t> hit_rows, Quantity mark, uint32_t pending, const Site& site, CtorId k, uint32_t chosen) {
+  const Scrutinee s = scrutinees_[scrutinees];
+  const Pattern pattern = patterns_[patterns_.expand(columns_[rows_[rows.begin + chosen].columns].pattern)];
+  if (pattern.kind != PatternKind::Ctor) return false;  // a literal whose constructors are missing: P10, reported
+  const uint32_t count = pattern.count;
 
   const BinderId first_field(binders_.size());
   for (uint32_t i = 0; i < count; ++i) {
@@ -154,29 +191,20 @@ void CaseTree::split_constructor(uint32_t scrutinees, Rows& rows, uint32_t pendi
     if (!field.name.valid()) field.name = elab_.book.ctors[k].fields[i].name;
     binders_.add(field);
   }
-
   std::vector<Row> hits;
-  uint32_t kept = 0;
-  for (uint32_t i = 0; i < rows.count; ++i) {
+  hits.reserve(hit_rows.size());
+  for (uint32_t i : hit_rows) {
     const Row row = rows_[rows.begin + i];
     PatternId p = columns_[row.columns].pattern;
-    bool miss = true;
-    if (patterns_[p].kind == PatternKind::Any) {
-      hits.push_back(pass_row(row, s.binder, count));
-    } else if (patterns_.head(patterns_[p]) == k) {
-      hits.push_back(open_row(row, patterns_.expand(p), s.binder));
-      miss = false;
-    }
-    if (miss) rows_[rows.begin + kept++] = row;
+    hits.push_back(patterns_[p].kind == PatternKind::Any ? pass_row(row, s.binder, count) : open_row(row, patterns_.expand(p), s.binder));
   }
-  rows.count = kept;
   work_ += hits.size() * count;
 
   const Binder before = binders_[s.binder];
   uint32_t columns = s.next, fields = binders_lists_[pending].next;
   for (uint32_t i = count; i-- > 0;) {
     BinderId field(first_field.index + i);
-    scrutinees_.push_back({field, s.node, false, columns});
+    scrutinees_.push_back({field, s.node, false, false, columns});
     columns = static_cast<uint32_t>(scrutinees_.size() - 1);
     fields = cons_pending(field, fields);
   }
@@ -191,6 +219,7 @@ void CaseTree::split_constructor(uint32_t scrutinees, Rows& rows, uint32_t pendi
   binders_[s.binder] = before;
   links_.push_back({k, {}, hit, pattern.span});
   take(s.binder, k, {});
+  return true;
 }
 
 // x equals the literal: the rest of the match goes on without x's column.
@@ -233,10 +262,9 @@ void CaseTree::split_literal(uint32_t scrutinees, Rows& rows, uint32_t pending, 
   rows_.resize(rows_mark);
 }
 
-// A column of nothing but tested literals and variables: the rows are sorted by literal once, so that n literals cost n log n.
+// A column of nothing but tested literals and variables, grouped in the same way.
 void CaseTree::split_literal_column(uint32_t scrutinees, Rows& rows, uint32_t pending, const Site& site) {
   const Scrutinee s = scrutinees_[scrutinees];
-  struct Entry { uint32_t value, row; };
   std::vector<Entry> literals;
   std::vector<uint32_t> variables;
   for (uint32_t i = 0; i < rows.count; ++i) {
@@ -244,33 +272,22 @@ void CaseTree::split_literal_column(uint32_t scrutinees, Rows& rows, uint32_t pe
     if (p.kind == PatternKind::Any) variables.push_back(i);
     else literals.push_back({p.a, i});
   }
-  std::sort(literals.begin(), literals.end(), [](const Entry& a, const Entry& b) { return a.value != b.value ? a.value < b.value : a.row < b.row; });
-  struct Group { uint32_t first, begin, end; };
-  std::vector<Group> groups;
-  for (uint32_t i = 0; i < literals.size();) {
-    uint32_t j = i;
-    while (j < literals.size() && literals[j].value == literals[i].value) ++j;
-    groups.push_back({literals[i].row, i, j});
-    i = j;
-  }
-  std::sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.first < b.first; });
-
+  std::vector<uint32_t> hit_rows;
   std::vector<Row> hits;
-  for (const Group& g : groups) {
-    hits.clear();
+  for (const Group& g : group(literals)) {
+    hit_rows.clear();
+    merge(std::span(literals).subspan(g.begin, g.end - g.begin), variables, hit_rows);
+    if (!work(hit_rows.size())) break;
     const Pattern tested = first(rows_[rows.begin + g.first]);
-    size_t v = 0;
-    uint32_t l = g.begin;
-    while (v < variables.size() || l < g.end) {
-      bool variable = l == g.end || (v < variables.size() && variables[v] < literals[l].row);
-      Row row = rows_[rows.begin + (variable ? variables[v++] : literals[l++].row)];
+    hits.clear();
+    for (uint32_t i : hit_rows) {
+      Row row = rows_[rows.begin + i];
       const Pattern p = first(row);
       row.columns = columns_[row.columns].next;
-      if (variable) row.names = add_name(row.names, p.name, s.binder);
+      if (p.kind == PatternKind::Any) row.names = add_name(row.names, p.name, s.binder);
       else row.opened = cons_pending(s.binder, row.opened);
       hits.push_back(row);
     }
-    if (!work(hits.size())) break;
     size_t rows_mark = rows_.size();
     literal_hit(scrutinees, push_rows(hits), pending, site, literal_of(tested), tested.span);
     rows_.resize(rows_mark);

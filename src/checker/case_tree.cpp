@@ -120,7 +120,14 @@ CaseTree::Scrutinee CaseTree::scrutinee(NodeId node) {
   while (ast_->nodes[node].kind == Kind::Group) node = NodeId(ast_->nodes[node].a);
   Scrutinee s{.node = node};
   if (ast_->nodes[node].kind == Kind::Name) s.binder = elab_.scope.find(ast_->nodes[node].name);
+  s.foldable = foldable(s.binder);
   return s;
+}
+
+bool CaseTree::foldable(BinderId id) const {
+  if (!id.valid()) return false;
+  BinderState state = binders_[id].state;
+  return (state == BinderState::Opened || state == BinderState::Known) && !in_list(opened, id);
 }
 
 TermId CaseTree::match(NodeId statement, uint32_t pending) {
@@ -257,13 +264,11 @@ TermId CaseTree::tree(uint32_t scrutinees, Rows given, uint32_t pending, const S
     }
     const Binder& b = binders_[s.binder];
     bool live = b.state == BinderState::Pending;
-    bool stands = b.state == BinderState::Opened || b.state == BinderState::Known;
-    bool foldable = stands && !in_list(opened, s.binder);
     if (live && b.taken != kNil) drop_taken(rows, s.binder);
-    if (rows.count > 0 && !has_constructor(rows) && (live || s.folded || foldable || is_let_bound(s.binder))) {
+    if (rows.count > 0 && !has_constructor(rows) && (live || s.folded || s.foldable || is_let_bound(s.binder))) {
       rename(rows, s.binder);
       scrutinees = s.next;
-    } else if (foldable) {
+    } else if (s.foldable) {
       if (!fold(s, scrutinees, rows, site)) out = elab_.error_term(site.span);
     } else if (!live) {
       out = refuse(s, site);
@@ -318,7 +323,8 @@ bool CaseTree::fold(Scrutinee& s, uint32_t& scrutinees, Rows& rows, const Site& 
   uint32_t next = s.next;
   if (b.state == BinderState::Opened) {
     for (uint32_t i = b.field_count; i-- > 0;) {
-      scrutinees_.push_back({BinderId(b.first_field.index + i), s.node, true, next});
+      BinderId field(b.first_field.index + i);
+      scrutinees_.push_back({field, s.node, true, foldable(field), next});
       next = static_cast<uint32_t>(scrutinees_.size() - 1);
     }
   }

@@ -47,7 +47,13 @@ class CaseTree {
   [[nodiscard]] const std::vector<Origin>& origins() const { return origins_; }
 
  private:
-  struct Scrutinee { BinderId binder; ast::NodeId node; bool folded = false; uint32_t next = kNil; };
+  struct Scrutinee {
+    BinderId binder;
+    ast::NodeId node;
+    bool folded = false;       // a field of a folded constructor
+    bool foldable = false;     // stood for a constructor or literal before this statement, and not by its own row's pattern
+    uint32_t next = kNil;
+  };
   struct Row {
     uint32_t columns = kNil;   // list of patterns
     uint32_t names = kNil;     // list of (name, binder), latest first
@@ -61,11 +67,14 @@ class CaseTree {
   struct BinderCell { BinderId binder; uint32_t next; };
   struct TakenCell { core::CtorId ctor; Literal literal; uint32_t next; };  // a constructor, or (ctor none) a literal
   struct Link { core::CtorId ctor; core::TermId literal; core::TermId hit; Span span; };
+  struct Entry { uint32_t value, row; };          // a row and what its pattern tests: a constructor's id or a literal's value
+  struct Group { uint32_t first, begin, end; };   // entries that test the same, and their first row
   struct Saved { BinderId id; Binder binder; };
 
   // The row source of both statement forms.
   uint32_t origin(ast::NodeId node, ast::NodeId body);
   [[nodiscard]] Scrutinee scrutinee(ast::NodeId node);
+  [[nodiscard]] bool foldable(BinderId id) const;
   [[nodiscard]] core::TermId tree(uint32_t scrutinees, Rows rows, uint32_t pending, const Site& site);
   [[nodiscard]] core::TermId split(uint32_t scrutinees, Rows rows, uint32_t pending, const Site& site);
   [[nodiscard]] core::TermId row_body(Row row, uint32_t pending);
@@ -82,7 +91,10 @@ class CaseTree {
   [[nodiscard]] Row open_row(const Row& row, PatternId pattern, BinderId binder);           // hit by constructor
   [[nodiscard]] Row pass_row(const Row& row, BinderId binder, uint32_t fields);             // hit by variable
   [[nodiscard]] bool fold(Scrutinee& s, uint32_t& scrutinees, Rows& rows, const Site& site);
-  void split_constructor(uint32_t scrutinees, Rows& rows, uint32_t pending, const Site& site, PatternId chosen);
+  [[nodiscard]] static std::vector<Group> group(std::vector<Entry>& entries);
+  static void merge(std::span<const Entry> group, std::span<const uint32_t> variables, std::vector<uint32_t>& out);
+  void split_constructor_column(uint32_t scrutinees, Rows& rows, uint32_t pending, const Site& site);
+  [[nodiscard]] bool split_constructor(uint32_t scrutinees, Rows rows, std::span<const uint32_t> hit_rows, core::Quantity mark, uint32_t pending, const Site& site, core::CtorId k, uint32_t chosen);
   void split_literal(uint32_t scrutinees, Rows& rows, uint32_t pending, const Site& site, const Pattern& chosen);
   void split_literal_column(uint32_t scrutinees, Rows& rows, uint32_t pending, const Site& site);
   void literal_hit(uint32_t scrutinees, Rows hits, uint32_t pending, const Site& site, const Literal& literal, Span span);

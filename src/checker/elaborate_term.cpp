@@ -116,7 +116,8 @@ TermId Elaborator::unknown(Name written, Span span, SymbolKind kind) {
   } else if (written == words_.underscore) {
     d.message = "`_` is not a value";
     d.notes.push_back("`_` as a binder binds nothing; as a term it is meaningful only in the motive of a rewrite");
-  } else {
+  } else if (suggestions_left_ > 0) {
+    --suggestions_left_;
     std::string near = symbols.nearest(name, kind == SymbolKind::Ctor ? kind : SymbolKind::Def, kind == SymbolKind::None ? scope.names() : std::vector<Name>());
     if (!near.empty()) d.fix = fmt::format("did you mean `{}`?", near);
     else if (!program_.modules[symbols.module()].uses_base && (symbols.term_at(written) || symbols.ctor_at(written))) d.fix = "add `import Base` at the top of the file";

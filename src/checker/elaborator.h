@@ -113,6 +113,7 @@ class Elaborator {
   CaseTree tree_;
   const ast::Ast* ast_ = nullptr;
   uint32_t position_ = 0;
+  uint32_t suggestions_left_ = 50;   // a search of all names takes 0.1 ms; more than these no one reads
   core::DefId bool_and_, bool_or_, string_append_;   // calls of these pass `( : T)` on to their arguments
   struct OperatorName { Name head; ast::Op op = ast::Op::None; Name name; };
   OperatorName operator_names_[64];
