@@ -1,0 +1,156 @@
+#include "driver/commands.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "codegen/llvm/context.h"
+#include "driver/big_stack.h"
+#include "driver/doc.h"
+#include "driver/link.h"
+#include "driver/pipeline.h"
+#include "driver/stdlib_data.h"
+#include "runtime/abi.h"
+#include "support/explain.h"
+#include "support/internal.h"
+#include "support/render.h"
+
+namespace bendc {
+
+namespace {
+
+constexpr int kExitInternal = 70;
+
+void print(std::FILE* file, std::string_view text) { std::fwrite(text.data(), 1, text.size(), file); }
+
+void print_times(const std::vector<PhaseTime>& times) {
+  double total = 0;
+  for (const PhaseTime& phase : times) {
+    if (!phase.name.starts_with(' ')) total += phase.seconds;
+    print(stderr, fmt::format("{:<24}{:>10.2f} ms\n", phase.name, phase.seconds * 1e3));
+  }
+  print(stderr, fmt::format("{:<24}{:>10.2f} ms\n", "total", total * 1e3));
+}
+
+void show_diagnostics(const Options& options, Compilation& compilation) {
+  if (compilation.diagnostics.size() == 0) return;
+  compilation.diagnostics.sort(compilation.sources);
+  if (options.diagnostics == DiagnosticFormat::Json) return print(stderr, render_json(compilation.diagnostics, compilation.sources));
+  RenderOptions render;
+  render.color = isatty(STDERR_FILENO) != 0;
+  print(stderr, render_text(compilation.diagnostics, compilation.sources, render));
+}
+
+// Compiles, shows what was found and dumped.
+Compilation compiled(const Options& options, Goal goal) {
+  Compilation out;
+  if (run_on_big_stack([&](size_t stack) { out = compile(options, goal, stack); }) == 0) {
+    print(stderr, "bendc: the system refuses a thread with a stack of 8 MiB\n");
+    return out;
+  }
+  show_diagnostics(options, out);
+  print(stdout, out.dump);
+  return out;
+}
+
+// The exit status of a compilation that made no object.
+int status_of(const Compilation& compilation) {
+  switch (compilation.outcome) {
+    case Outcome::Refused: return kExitRefused;
+    case Outcome::Checked:
+    case Outcome::Stopped:
+    case Outcome::Object: return 0;
+    case Outcome::Normalised:
+      print(stdout, compilation.text + "\n");
+      return 0;
+    case Outcome::Failed:
+      print(stderr, fmt::format("bend: {}\n", compilation.text));
+      return 1;
+  }
+  return kExitInternal;
+}
+
+}  // namespace
+
+int command_run(const Options& options) {
+  std::string object;
+  std::vector<PhaseTime> times;
+  {
+    Compilation compilation = compiled(options, Goal::Run);
+    times = std::move(compilation.times);
+    if (compilation.outcome != Outcome::Object) {
+      if (options.time_phases) print_times(times);
+      return status_of(compilation);
+    }
+    object = std::move(compilation.object);
+  }
+  std::string error;
+  const codegen::MachinePtr machine = codegen::host_machine({}, error);
+  if (!machine) internal_error("linking", error);
+  const codegen::LoadedProgram loaded = codegen::load_object(object, *machine, codegen::runtime_symbols());
+  if (!loaded.program) internal_error("linking", loaded.error);
+  if (options.time_phases) print_times(times);
+  std::fflush(stdout);
+
+  BendOptions start = {};
+  start.threads = options.threads;
+  start.file = options.file.c_str();
+  std::vector<char*> argv{const_cast<char*>(options.file.c_str())};
+  for (const std::string& word : options.words) argv.push_back(const_cast<char*>(word.c_str()));
+  const int argc = static_cast<int>(argv.size());
+  argv.push_back(nullptr);
+  return bend_start(loaded.program, &start, argc, argv.data());
+}
+
+int command_build(const Options& options) {
+  const Compilation compilation = compiled(options, Goal::Build);
+  if (options.time_phases) print_times(compilation.times);
+  if (compilation.outcome != Outcome::Object) return status_of(compilation);
+  std::string output = options.output;
+  if (output.empty()) {
+    const size_t slash = options.file.rfind('/');
+    output = slash == std::string::npos ? options.file : options.file.substr(slash + 1);
+    if (output.ends_with(".bend")) output.resize(output.size() - 5);
+  }
+  const LinkResult linked = link_executable(compilation.object, output);
+  print(stderr, linked.output);
+  if (linked.ok) return 0;
+  print(stderr, fmt::format("bendc: {}\n", linked.message));
+  return kExitRefused;
+}
+
+int command_check(const Options& options) {
+  const Compilation compilation = compiled(options, Goal::Check);
+  if (options.time_phases) print_times(compilation.times);
+  if (compilation.outcome != Outcome::Checked) return status_of(compilation);
+  if (!compilation.relies_on_unsafe.empty()) {
+    print(stderr, fmt::format("note: {} {} on unsafe or foreign code: {}\n", compilation.relies_on_unsafe.size(),
+                              compilation.relies_on_unsafe.size() == 1 ? "definition relies" : "definitions rely", fmt::join(compilation.relies_on_unsafe, ", ")));
+  }
+  print(stdout, fmt::format("{}: all checks pass\n", options.file));
+  return 0;
+}
+
+int command_explain(const std::string& word) {
+  const std::optional<Code> code = parse_code(word);
+  if (!code) {
+    print(stderr, fmt::format("bendc: no diagnostic has the code `{}`; `C6` and `c06` are spellings of one\n", word));
+    return kExitUsage;
+  }
+  print(stdout, explain(*code));
+  return 0;
+}
+
+int command_doc(const std::string& name) {
+  const std::optional<std::string> text = find_documentation(embedded_stdlib(), name);
+  if (!text) {
+    print(stderr, fmt::format("bendc: the library has no `{}`\n", name));
+    return kExitRefused;
+  }
+  print(stdout, *text);
+  return 0;
+}
+
+}  // namespace bendc

@@ -1,0 +1,73 @@
+// Declarations start a line with `def`, `law` or `type`; comments above them (`#`, with examples `#>` and `#=`) belong to them. A def is shown
+// up to its body, a type and a law whole.
+#include "driver/doc.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+namespace bendc {
+
+namespace {
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> out;
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    out.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) break;
+    text.remove_prefix(end + 1);
+  }
+  return out;
+}
+
+// The declared name of a line at the left margin, and its keyword.
+std::string_view declared(std::string_view line, std::string_view& keyword) {
+  if (line.starts_with("@unsafe ")) line.remove_prefix(8);
+  for (std::string_view word : {"def ", "law ", "type "}) {
+    if (!line.starts_with(word)) continue;
+    keyword = word;
+    line.remove_prefix(word.size());
+    return line.substr(0, line.find_first_of(" (<:?!"));
+  }
+  return {};
+}
+
+std::string describe(const std::vector<std::string_view>& lines, size_t at, std::string_view keyword, std::string_view file) {
+  size_t first = at;
+  while (first > 0 && lines[first - 1].starts_with("#")) --first;
+  std::string out;
+  for (size_t i = first; i < at; ++i) out += fmt::format("{}\n", lines[i]);
+  out += fmt::format("{}\n", lines[at]);
+  const bool whole = keyword != "def ";
+  for (size_t i = at + 1; i < lines.size(); ++i) {
+    // A def's head may go on over lines until the one that ends in `:`; a type's constructors and a law's claim are indented.
+    if (whole ? !lines[i].starts_with(" ") : lines[i - 1].ends_with(":") || lines[i].empty()) break;
+    out += fmt::format("{}\n", lines[i]);
+  }
+  return out + fmt::format("({})\n", file);
+}
+
+}  // namespace
+
+std::optional<std::string> find_documentation(const Stdlib& stdlib, std::string_view name) {
+  auto search = [](const StdlibFile& file, std::string_view wanted) -> std::optional<std::string> {
+    const std::vector<std::string_view> lines = lines_of(file.text);
+    for (size_t i = 0; i < lines.size(); ++i) {
+      std::string_view keyword;
+      if (declared(lines[i], keyword) == wanted) return describe(lines, i, keyword, file.name);
+    }
+    return std::nullopt;
+  };
+  for (const StdlibFile& file : stdlib.base)
+    if (auto found = search(file, name)) return found;
+  // A module's own names are shown and found under its name: Scan.exclusive.
+  for (const StdlibFile& file : stdlib.modules) {
+    const std::string_view module = std::string_view(file.name).substr(0, file.name.find('.'));
+    if (!name.starts_with(module) || name.size() <= module.size() + 1 || name[module.size()] != '.') continue;
+    if (auto found = search(file, name.substr(module.size() + 1))) return found;
+  }
+  return std::nullopt;
+}
+
+}  // namespace bendc

@@ -1,0 +1,95 @@
+// The command line. Usage errors name the option and end with status 2.
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+
+#include "driver/commands.h"
+#include "driver/pipeline.h"
+
+namespace {
+
+using bendc::Options;
+
+int usage_error(const std::string& message) {
+  std::fprintf(stderr, "bendc: %s\n(`bendc --help` lists commands and options)\n", message.c_str());
+  return bendc::kExitUsage;
+}
+
+// A name out of a closed list, or what is wrong with it.
+CLI::Validator named(std::string (*complain)(const std::string&), const char* kind) {
+  return CLI::Validator([complain](std::string& word) { return complain(word); }, kind);
+}
+
+void add_common(CLI::App* command, Options& options) {
+  command->add_option_function<std::string>(
+             "--diagnostics", [&options](const std::string& format) { options.diagnostics = format == "json" ? bendc::DiagnosticFormat::Json : bendc::DiagnosticFormat::Text; },
+             "how to report: text, or json with one object a line on stderr")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->type_name("FORMAT");
+  command->add_flag("--time-phases", options.time_phases, "say on stderr how long each phase took");
+  command->add_flag("--verify", options.verify, "check the compiler's own invariants after each phase");
+  command->add_option("--stop-after", options.stop_after, "end after a phase or a Flow pass")->check(named(bendc::complain_about_stop, "PHASE"));
+  command->add_option("--dump", options.dump, "print a form of the program and end: ast, core, flow, llvm, llvm-opt, asm, after:PASS")
+      ->check(named(bendc::complain_about_dump, "FORM"));
+}
+
+void add_code_options(CLI::App* command, Options& options, const char* levels) {
+  command->add_option("-O", options.optimize, levels)->check(CLI::Range(0, 3))->type_name("LEVEL");
+  command->add_option("--cpu", options.cpu, "CPU to compile for: native, or a name such as x86-64-v3")->type_name("NAME");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  std::string subject;
+  CLI::App app{"bendc: compiles and checks Bend 2 programs"};
+  app.set_version_flag("--version", "bendc 0.1.0");
+  app.require_subcommand(1);
+
+  CLI::App* run = app.add_subcommand("run", "run [OPTIONS] FILE [WORDS...]: check FILE, compile it in memory, run its main; every word after FILE is the program's");
+  run->prefix_command();   // the first word that is no option ends ours
+  add_common(run, options);
+  add_code_options(run, options, "optimisation level, 0 to 3 (1)");
+  run->add_option("--threads", options.threads, "worker threads; default: BEND_THREADS, or the CPUs there are")->check(CLI::Range(1, 128))->type_name("N");
+  run->add_flag("--normalise", options.normalise, "evaluate main in the checker and print its normal form");
+
+  CLI::App* build = app.add_subcommand("build", "compile FILE to an executable");
+  add_common(build, options);
+  add_code_options(build, options, "optimisation level, 0 to 3 (3)");
+  build->add_option("-o", options.output, "the executable; default: FILE's name without .bend")->type_name("PATH");
+  build->add_option("FILE", options.file, "the program")->required();
+
+  CLI::App* check = app.add_subcommand("check", "check FILE and say which definitions rely on unsafe code");
+  add_common(check, options);
+  check->add_flag("--safe", options.safe, "relying on unsafe or foreign code is an error");
+  check->add_option("FILE", options.file, "the program")->required();
+
+  CLI::App* explain = app.add_subcommand("explain", "explain a diagnostic's code, with examples");
+  explain->add_option("CODE", subject, "a code such as C6")->required();
+
+  CLI::App* doc = app.add_subcommand("doc", "show a library definition's signature and text");
+  doc->add_option("NAME", subject, "a name such as List.map")->required();
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::CallForVersion& version) {
+    return app.exit(version);
+  } catch (const CLI::ParseError& error) {
+    return usage_error(error.what());
+  }
+  if (run->parsed()) {
+    std::vector<std::string> rest = run->remaining();
+    if (rest.empty()) return usage_error("run: FILE is missing");
+    if (rest[0].size() > 1 && rest[0][0] == '-') return usage_error("run: there is no option `" + rest[0] + "`");
+    options.file = rest[0];
+    options.words.assign(rest.begin() + 1, rest.end());
+    return bendc::command_run(options);
+  }
+  if (build->parsed()) return bendc::command_build(options);
+  if (check->parsed()) return bendc::command_check(options);
+  if (explain->parsed()) return bendc::command_explain(subject);
+  return bendc::command_doc(subject);
+}

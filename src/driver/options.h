@@ -1,0 +1,30 @@
+// What the command line asks for. Filled by main.cpp, read by commands.cpp and pipeline.cpp.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace bendc {
+
+enum class DiagnosticFormat : uint8_t { Text, Json };
+
+struct Options {
+  std::string file;
+  std::vector<std::string> words;      // of the program, under `run`
+  std::string output;                  // build: -o
+  bool safe = false;                   // check: relying on unsafe code is an error
+  bool normalise = false;              // run: evaluate main in the checker
+  bool verify = false;                 // check the invariants of every form of the program
+  bool time_phases = false;
+  int optimize = -1;                   // 0..3; -1: the command's default
+  std::string cpu;                     // empty: the command's default
+  std::string dump;                    // ast, core, flow, llvm, asm, after:PASS
+  std::string stop_after;              // load, elaborate, check, lower, a Flow pass, emit, optimize
+  DiagnosticFormat diagnostics = DiagnosticFormat::Text;
+  uint32_t threads = 0;                // 0: BEND_THREADS or the default
+};
+
+inline constexpr int kExitRefused = 1;
+inline constexpr int kExitUsage = 2;
+
+}  // namespace bendc
