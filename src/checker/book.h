@@ -12,7 +12,7 @@ struct CheckOptions {
   bool safe = false;                 // relying on unsafe or foreign code is an error (B3)
   bool verify = false;               // extra internal checks
   size_t stack = size_t{6} << 20;    // bytes of C++ stack that checking may use from here on
-  size_t memory = size_t{1} << 30;   // bytes of values that one declaration may build
+  size_t memory = size_t{1} << 29;   // bytes of values that one declaration may build
 };
 
 struct Verdict {

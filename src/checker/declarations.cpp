@@ -17,7 +17,7 @@ using core::TermKind;
 namespace {
 
 // Steps of the evaluator for one declaration: about two seconds. Proofs by computation of the size that is practical stay far below.
-constexpr uint64_t kFuel = 20'000'000;
+constexpr uint64_t kFuel = 10'000'000;
 
 }  // namespace
 

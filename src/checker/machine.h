@@ -3,6 +3,7 @@
 // Running out of steps, memory or stack sets a sticky flag and yields Error values, which fit everywhere: the caller reports once.
 #pragma once
 #include <cstddef>
+#include <cstddef>
 #include <string_view>
 #include <vector>
 
@@ -19,7 +20,7 @@ struct MachineOptions {
   bool floats = false;                    // compute F32 natives on literals
   bool all_unfold = true;                 // every def with a body unfolds; else only those marked with allow()
   uint64_t fuel = 0;                      // steps between two refills; 0 = unlimited
-  size_t memory = size_t{1} << 30;        // bytes of values
+  size_t memory = size_t{1} << 29;        // bytes of values
   size_t stack = size_t{6} << 20;         // bytes of C++ stack below the construction of the machine
 };
 
