@@ -56,7 +56,7 @@ class Pipeline {
     out_.outcome = Outcome::Stopped;
     return true;
   }
-  void refuse(Code code, std::string message, std::string fix) { out_.diagnostics.add(code, Span{}, std::move(message)).fix = std::move(fix); }
+  void refuse(Code code, Span span, std::string message, std::string fix) { out_.diagnostics.add(code, span, std::move(message)).fix = std::move(fix); }
 
   void front() {
     const FileReader reader = disk_reader();
@@ -87,7 +87,7 @@ class Pipeline {
       return;
     }
     if (goal_ == Goal::Run && !book.main.valid()) {
-      refuse(Code::B5, fmt::format("`{}` has no `main` to run", options_.file), fmt::format("`bendc check {}` checks a file without one", options_.file));
+      refuse(Code::B5, Span{}, fmt::format("`{}` has no `main` to run", options_.file), fmt::format("`bendc check {}` checks a file without one", options_.file));
       return;
     }
     if (options_.normalise) return normal_form(book);
@@ -117,7 +117,7 @@ class Pipeline {
     if (!accept(std::move(lowered.diagnostics))) return;
     if (lowered.needs_normalise) {
       if (goal_ == Goal::Run) return normal_form(book);
-      refuse(Code::B5, "the type of `main` holds functions, types, proofs or erased fields, which a program cannot print",
+      refuse(Code::B5, book.defs[book.main].name_span, "the type of `main` holds functions, types, proofs or erased fields, which a program cannot print",
              fmt::format("`bendc run {}` shows its normal form", options_.file));
       return;
     }
@@ -153,7 +153,7 @@ class Pipeline {
     std::string error;
     codegen::MachinePtr machine = timed("target", [&] { return codegen::host_machine(machine_options, error); });
     if (!machine) {
-      refuse(Code::U1, fmt::format("no code can be made for the CPU `{}`: {}", machine_options.cpu, error), "");
+      refuse(Code::U1, Span{}, fmt::format("no code can be made for the CPU `{}`: {}", machine_options.cpu, error), "");
       return;
     }
     codegen::EmitOptions emit;

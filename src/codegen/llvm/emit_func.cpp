@@ -134,6 +134,20 @@ void FuncEmitter::body(NodeId id) {
 // Shared: the fields get one more reference each, and there is no memory to reuse.
 void FuncEmitter::open(const flow::Node& node) {
   const flow::Type& subject = kind(node.subject);
+  if (subject.kind != TypeKind::Ref) {
+    // By value: the parts are the value.
+    const std::span<const VarId> vars = m_.flow.list(node.vars);
+    for (uint32_t i = 0; i < vars.size(); ++i) {
+      if (!vars[i].valid()) continue;
+      if (subject.kind == TypeKind::Sum) {
+        bind(vars[i], variant_get(node.subject, node.imm, i));
+      } else {
+        const LeafSpan part = LeafSpan(value(node.subject)).slice(m_.layouts.struct_leaf(type(node.subject), i), m_.layouts.of(type(vars[i])).leaves.size());
+        bind(vars[i], Leaves(part.begin(), part.end()));
+      }
+    }
+    return;
+  }
   const auto ctor = static_cast<uint32_t>(node.imm);
   const flow::CtorLayout& layout = m_.flow.datas[subject.data].ctors[ctor];
   llvm::Value* word = scalar(node.subject);
