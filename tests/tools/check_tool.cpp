@@ -66,7 +66,7 @@ void run(Job& job) {
     bendc::Diagnostics all = std::move(loaded.diagnostics);
     bendc::ElaborateResult elaborated;
     const bool parsed = !all.has_errors();
-    if (loaded.entry_readable) elaborated = bendc::elaborate(loaded.program, sources, names);
+    if (parsed && loaded.entry_readable) elaborated = bendc::elaborate(loaded.program, sources, names);
     if (parsed) all.append(std::move(elaborated.diagnostics));
     const double t2 = milliseconds();
     const bool b3 = arg.find("/b3_") != std::string::npos;
