@@ -1,0 +1,62 @@
+// split_segments on small programs: the cut form verifies, nothing is live across a cut but its arguments.
+#include <doctest/doctest.h>
+
+#include "codegen/flow_text.h"
+#include "codegen/flow_verify.h"
+#include "codegen/gpu/segments.h"
+#include "codegen/passes.h"
+
+using namespace bendc;
+
+namespace {
+DeviceModule split(const char* text) {
+  flow::ParsedFlow parsed = flow::parse_module(text);
+  REQUIRE(parsed.error == "");
+  PassReport report = run_passes(parsed.module, PassOptions{});
+  REQUIRE(report.internal_error == "");
+  return split_segments(parsed.module);
+}
+bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+}  // namespace
+
+TEST_CASE("a forked fib becomes two segments") {
+  DeviceModule d = split(
+      "fn @fib(%n: nat) -> u32 { switch %n { 0 => { let %z: u32 = 0 ret %z } 1 => { let %o: u32 = 1 ret %o } else => { let %p: nat = nat.pred(%n) "
+      "let %q: nat = nat.pred(%p) fork { %a: u32 = call @fib(%p) %b: u32 = call @fib(%q) } let %s: u32 = u32.add(%a, %b) ret %s } } }\n"
+      "fn @main(%n: nat) -> u32 { let %r: u32 = call! @fib(%n) let %one: u32 = 1 let %s: u32 = u32.add(%r, %one) ret %s }");
+  CHECK(flow::verify(d.module) == "");
+  REQUIRE(d.entries.size() == 1);
+  CHECK(d.entries[0].refusal == "");
+  std::string text = flow::print_module(d.module);
+  CHECK(has(text, "tail @\"fib$1\"(%a, %b)"));
+  CHECK(d.async[d.entries[0].device.index]);
+}
+
+TEST_CASE("plain recursion is cut, its live value becomes an argument") {
+  DeviceModule d = split(
+      "data D0 \"List\" { nullary \"Nil\"(); node \"Con\"(u32, ref D0) }\n"
+      "fn @sum(%xs: ref D0) -> u32 { case %xs { 0 => { let %z: u32 = 0 ret %z } 1 => { let %h: u32 = con_get 1 0(%xs) let %t: ref D0 = con_get 1 1(%xs) "
+      "let %r: u32 = call @sum(%t) let %s: u32 = u32.add(%h, %r) ret %s } } }\n"
+      "fn @main(%xs: ref D0) -> u32 { let %r: u32 = call! @sum(%xs) let %one: u32 = 1 let %s: u32 = u32.add(%r, %one) ret %s }");
+  CHECK(flow::verify(d.module) == "");
+  CHECK(has(flow::print_module(d.module), "tail @\"sum$1\"("));
+}
+
+TEST_CASE("a loop whose body forks is lifted with its jumps") {
+  DeviceModule d = split(
+      "fn @f(%x: u32) -> u32 { ret %x }\n"
+      "fn @loop(%n: nat, %acc: u32) -> u32 { switch %n { 0 => { ret %acc } else => { let %p: nat = nat.pred(%n) "
+      "fork { %a: u32 = call @f(%acc) %b: u32 = call @f(%acc) } let %s: u32 = u32.add(%a, %b) tail @loop(%p, %s) } } }\n"
+      "fn @main(%n: nat, %x: u32) -> u32 { let %r: u32 = call! @loop(%n, %x) let %one: u32 = 1 let %s: u32 = u32.add(%r, %one) ret %s }");
+  CHECK(flow::verify(d.module) == "");
+  CHECK(!has(flow::print_module(d.module), "jump j1"));
+}
+
+TEST_CASE("a closure keeps the call on the host and says why") {
+  DeviceModule d = split(
+      "fn @code(%k: u32, %x: u32) -> u32 { let %s: u32 = u32.add(%k, %x) ret %s }\n"
+      "fn @f(%x: u32) -> u32 { let %c: fn(u32) -> u32 = closure @code(%x) let %r: u32 = apply(%c, %x) ret %r }\n"
+      "fn @main(%x: u32) -> u32 { let %r: u32 = call! @f(%x) let %one: u32 = 1 let %s: u32 = u32.add(%r, %one) ret %s }");
+  REQUIRE(d.entries.size() == 1);
+  CHECK(d.entries[0].refusal == "`f` uses a closure");
+}
