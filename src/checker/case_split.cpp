@@ -19,9 +19,8 @@ constexpr uint32_t kMaxNatChain = 256;  // larger Nat literals are equality test
 }  // namespace
 
 // Rows that test the same value, by first row.
-std::vector<CaseTree::Group> CaseTree::group(std::vector<Entry>& entries) {
+void CaseTree::group(std::span<Entry> entries, SmallVector<Group, 8>& groups) {
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.value != b.value ? a.value < b.value : a.row < b.row; });
-  std::vector<Group> groups;
   for (uint32_t i = 0; i < entries.size();) {
     uint32_t j = i;
     while (j < entries.size() && entries[j].value == entries[i].value) ++j;
@@ -29,11 +28,10 @@ std::vector<CaseTree::Group> CaseTree::group(std::vector<Entry>& entries) {
     i = j;
   }
   std::sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.first < b.first; });
-  return groups;
 }
 
 // The rows of a group and those of the variables, in row order.
-void CaseTree::merge(std::span<const Entry> group, std::span<const uint32_t> variables, std::vector<uint32_t>& out) {
+void CaseTree::merge(std::span<const Entry> group, std::span<const uint32_t> variables, SmallVector<uint32_t, 16>& out) {
   size_t g = 0, v = 0;
   while (g < group.size() || v < variables.size()) {
     bool variable = g == group.size() || (v < variables.size() && variables[v] < group[g].row);
@@ -155,8 +153,8 @@ CaseTree::Row CaseTree::pass_row(const Row& row, BinderId binder, uint32_t field
 // A column of constructors (literals among them seen as such): the rows are sorted by constructor once, so that an enumeration's n rows cost
 // n log n, and tested in the order of their first rows.
 void CaseTree::split_constructor_column(uint32_t scrutinees, Rows& rows, uint32_t pending, const Site& site) {
-  std::vector<Entry> constructors;
-  std::vector<uint32_t> variables;
+  SmallVector<Entry, 8> constructors;
+  SmallVector<uint32_t, 8> variables;
   Quantity mark = binders_[scrutinees_[scrutinees].binder].mark;
   for (uint32_t i = 0; i < rows.count; ++i) {
     const Pattern& p = first(rows_[rows.begin + i]);
@@ -167,10 +165,12 @@ void CaseTree::split_constructor_column(uint32_t scrutinees, Rows& rows, uint32_
       constructors.push_back({patterns_.head(p).index, i});
     }
   }
-  std::vector<uint32_t> hits;
-  for (const Group& g : group(constructors)) {
+  SmallVector<Group, 8> groups;
+  group(constructors, groups);
+  SmallVector<uint32_t, 16> hits;
+  for (const Group& g : groups) {
     hits.clear();
-    merge(std::span(constructors).subspan(g.begin, g.end - g.begin), variables, hits);
+    merge({constructors.data() + g.begin, g.end - g.begin}, variables, hits);
     if (!work(hits.size()) || !split_constructor(scrutinees, rows, hits, mark, pending, site, CtorId(constructors[g.begin].value), g.first)) break;
   }
   for (size_t i = 0; i < variables.size(); ++i) rows_[rows.begin + i] = rows_[rows.begin + variables[i]];
@@ -191,8 +191,7 @@ bool CaseTree::split_constructor(uint32_t scrutinees, Rows rows, std::span<const
     if (!field.name.valid()) field.name = elab_.book.ctors[k].fields[i].name;
     binders_.add(field);
   }
-  std::vector<Row> hits;
-  hits.reserve(hit_rows.size());
+  SmallVector<Row, 8> hits;
   for (uint32_t i : hit_rows) {
     const Row row = rows_[rows.begin + i];
     PatternId p = columns_[row.columns].pattern;
@@ -240,7 +239,7 @@ void CaseTree::split_literal(uint32_t scrutinees, Rows& rows, uint32_t pending, 
   const Scrutinee s = scrutinees_[scrutinees];
   const Literal literal = literal_of(chosen);
   const Span span = chosen.span;
-  std::vector<Row> hits;
+  SmallVector<Row, 8> hits;
   uint32_t kept = 0;
   for (uint32_t i = 0; i < rows.count; ++i) {
     const Row row = rows_[rows.begin + i];
@@ -265,18 +264,20 @@ void CaseTree::split_literal(uint32_t scrutinees, Rows& rows, uint32_t pending, 
 // A column of nothing but tested literals and variables, grouped in the same way.
 void CaseTree::split_literal_column(uint32_t scrutinees, Rows& rows, uint32_t pending, const Site& site) {
   const Scrutinee s = scrutinees_[scrutinees];
-  std::vector<Entry> literals;
-  std::vector<uint32_t> variables;
+  SmallVector<Entry, 8> literals;
+  SmallVector<uint32_t, 8> variables;
   for (uint32_t i = 0; i < rows.count; ++i) {
     const Pattern& p = first(rows_[rows.begin + i]);
     if (p.kind == PatternKind::Any) variables.push_back(i);
     else literals.push_back({p.a, i});
   }
-  std::vector<uint32_t> hit_rows;
-  std::vector<Row> hits;
-  for (const Group& g : group(literals)) {
+  SmallVector<Group, 8> groups;
+  group(literals, groups);
+  SmallVector<uint32_t, 16> hit_rows;
+  SmallVector<Row, 8> hits;
+  for (const Group& g : groups) {
     hit_rows.clear();
-    merge(std::span(literals).subspan(g.begin, g.end - g.begin), variables, hit_rows);
+    merge({literals.data() + g.begin, g.end - g.begin}, variables, hit_rows);
     if (!work(hit_rows.size())) break;
     const Pattern tested = first(rows_[rows.begin + g.first]);
     hits.clear();
@@ -299,7 +300,8 @@ void CaseTree::split_literal_column(uint32_t scrutinees, Rows& rows, uint32_t pe
 // Does the pattern match the literal? Its variables become names of the literal's parts (the whole literal is the caller's to name).
 bool CaseTree::known_match(PatternId id, Literal literal, Row& row) {
   struct Part { PatternId pattern; Literal literal; };
-  std::vector<Part> parts{{id, literal}};
+  SmallVector<Part, 8> parts;
+  parts.push_back({id, literal});
   bool whole = true;
   while (!parts.empty()) {
     Part part = parts.back();

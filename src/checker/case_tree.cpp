@@ -28,7 +28,7 @@ CaseTree::CaseTree(Elaborator& elab, Patterns& patterns) : elab_(elab), patterns
 
 void CaseTree::clear() {
   for (const Origin& o : origins_) origin_of_[o.node.index] = kNil;
-  binders_ = {};
+  binders_.clear();
   rows_.clear();
   scrutinees_.clear();
   columns_.clear();
@@ -133,7 +133,7 @@ bool CaseTree::foldable(BinderId id) const {
 TermId CaseTree::match(NodeId statement, uint32_t pending) {
   const ast::Node& n = ast_->nodes[statement];
   size_t rows_mark = rows_.size();
-  std::vector<Row> rows;
+  SmallVector<Row, 8> rows;
   auto heads = ast_->list(n.a, n.b);
   for (NodeId case_node : ast_->list(n.c, n.d)) {
     const ast::Node& c = ast_->nodes[case_node];
@@ -141,8 +141,7 @@ TermId CaseTree::match(NodeId statement, uint32_t pending) {
     Row row{.opened = opened, .origin = origin(case_node, NodeId(c.c))};
     auto patterns = ast_->list(c.a, c.b);
     if (patterns.size() != heads.size()) { elab_.reports.broken = true; continue; }  // P7, the parser's
-    std::vector<PatternId> converted;
-    converted.reserve(patterns.size());
+    SmallVector<PatternId, 4> converted;
     for (NodeId p : patterns) converted.push_back(patterns_.convert(p));
     for (size_t i = converted.size(); i-- > 0;) {
       columns_.push_back({converted[i], row.columns});
@@ -182,9 +181,9 @@ TermId CaseTree::row_body(Row row, uint32_t pending) {
   NodeId body = o.body;
 
   size_t scope_mark = elab_.scope.size();
-  std::vector<NameCell> cells;
-  for (uint32_t c = row.names; c != kNil; c = names_[c].next) cells.push_back(names_[c]);
-  for (size_t i = cells.size(); i-- > 0;) elab_.scope.push(cells[i].name, cells[i].binder);
+  SmallVector<uint32_t, 8> cells;
+  for (uint32_t c = row.names; c != kNil; c = names_[c].next) cells.push_back(c);
+  for (size_t i = cells.size(); i-- > 0;) elab_.scope.push(names_[cells[i]].name, names_[cells[i]].binder);
   uint32_t outer_opened = opened;
   opened = row.opened;
   uint32_t terms = elab_.book.terms.size();
@@ -293,7 +292,7 @@ TermId CaseTree::tree(uint32_t scrutinees, Rows given, uint32_t pending, const S
 // so nothing is tested.
 bool CaseTree::fold(Scrutinee& s, uint32_t& scrutinees, Rows& rows, const Site& site) {
   const Binder b = binders_[s.binder];
-  std::vector<Row> kept;
+  SmallVector<Row, 8> kept;
   for (uint32_t i = 0; i < rows.count; ++i) {
     const Row row = rows_[rows.begin + i];
     PatternId pattern = columns_[row.columns].pattern;

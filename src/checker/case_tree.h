@@ -91,8 +91,8 @@ class CaseTree {
   [[nodiscard]] Row open_row(const Row& row, PatternId pattern, BinderId binder);           // hit by constructor
   [[nodiscard]] Row pass_row(const Row& row, BinderId binder, uint32_t fields);             // hit by variable
   [[nodiscard]] bool fold(Scrutinee& s, uint32_t& scrutinees, Rows& rows, const Site& site);
-  [[nodiscard]] static std::vector<Group> group(std::vector<Entry>& entries);
-  static void merge(std::span<const Entry> group, std::span<const uint32_t> variables, std::vector<uint32_t>& out);
+  static void group(std::span<Entry> entries, SmallVector<Group, 8>& groups);
+  static void merge(std::span<const Entry> group, std::span<const uint32_t> variables, SmallVector<uint32_t, 16>& out);
   void split_constructor_column(uint32_t scrutinees, Rows& rows, uint32_t pending, const Site& site);
   [[nodiscard]] bool split_constructor(uint32_t scrutinees, Rows rows, std::span<const uint32_t> hit_rows, core::Quantity mark, uint32_t pending, const Site& site, core::CtorId k, uint32_t chosen);
   void split_literal(uint32_t scrutinees, Rows& rows, uint32_t pending, const Site& site, const Pattern& chosen);

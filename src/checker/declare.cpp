@@ -25,7 +25,7 @@ class Declare {
       for (uint32_t i = 0; i < module.ast.decls.size(); ++i) {
         const ast::Decl& decl = module.ast.decls[i];
         if (!decl.name.valid()) continue;  // the parser reported it
-        reports_.def = text(decl.name);
+        reports_.def.assign(names_.text(decl.name));
         item_ = {.module = ModuleId(m), .decl = i, .position = static_cast<uint32_t>(out_.size())};
         switch (decl.kind) {
           case ast::DeclKind::Type: data(decl); break;

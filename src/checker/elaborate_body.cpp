@@ -32,7 +32,7 @@ void Elaborator::let_name(NodeId pattern, bool erased, core::LetRow& row) {
 }
 
 void Elaborator::plain_let(const ast::Let& let, const Node& n, TermId& id) {
-  std::vector<core::LetRow> rows(let.patterns.size());
+  SmallVector<core::LetRow, 4> rows(let.patterns.size());
   for (size_t i = 0; i < rows.size(); ++i) {
     let_name(let.patterns[i], let.erased, rows[i]);
     if (i >= let.values.size()) {

@@ -59,7 +59,7 @@ void Elaborator::declaration(const Declared& declared) {
   const ast::Decl& decl = ast_->decls[declared.decl];
   position_ = declared.position;
   patterns_.enter(ast_, position_);
-  reports.def = text(decl.name);
+  reports.def.assign(names.text(decl.name));
   reports.broken = false;
   depth = 0;
   switch (declared.kind) {
@@ -106,7 +106,8 @@ void Elaborator::data(const ast::Decl& decl, const Declared& declared) {
 
 void Elaborator::def(const ast::Decl& decl, const Declared& declared) {
   DefId id(declared.id);
-  std::vector<TermId> domains;
+  SmallVector<TermId, 8> domains;
+  book.defs[id].param_spans.reserve(decl.params.size());
   for (const ast::Binder& p : decl.params) {
     domains.push_back(binder_type(p));
     book.defs[id].param_spans.push_back(p.name_span);
@@ -130,7 +131,7 @@ void Elaborator::def(const ast::Decl& decl, const Declared& declared) {
 void Elaborator::function_body(const ast::Decl& decl, DefId id) {
   if (decl.body.valid()) {
     uint32_t pending = kNil;
-    std::vector<BinderId> binders;
+    SmallVector<BinderId, 8> binders;
     for (const ast::Binder& p : decl.params) {
       Binder b{.name = p.name, .span = p.name_span, .state = BinderState::Pending};
       if (p.mark == ast::Mark::Reusable && !p.tilde) b.mark = Quantity::Many;

@@ -107,7 +107,7 @@ TermId Elaborator::binary(NodeId id, const OperatorType& operators) {
 }
 
 TermId Elaborator::left_chain(NodeId id, const OperatorType& operators) {
-  std::vector<const Node*> chain;
+  SmallVector<const Node*, 8> chain;
   while (node(id).kind == Kind::Binary && is_left_chain(node(id).op)) {
     chain.push_back(&node(id));
     id = NodeId(node(id).a);
@@ -125,7 +125,7 @@ TermId Elaborator::left_chain(NodeId id, const OperatorType& operators) {
 
 TermId Elaborator::right_chain(NodeId id, const OperatorType& operators) {
   struct Link { const Node* node; TermId left; };
-  std::vector<Link> chain;
+  SmallVector<Link, 8> chain;
   OperatorType inside = operators;
   while (node(id).kind == Kind::Binary && is_right_chain(node(id).op)) {
     const Node& n = node(id);
@@ -151,7 +151,7 @@ TermId Elaborator::right_chain(NodeId id, const OperatorType& operators) {
 // `k n+ t`: a literal when t is one, k constructors up to 256, else a call.
 // It passes `( .. : T)` on, so that `(1n+a + b : Nat)` means what it looks like.
 TermId Elaborator::nat_plus(NodeId id, const OperatorType& operators) {
-  std::vector<const Node*> layers;
+  SmallVector<const Node*, 4> layers;
   while (node(id).kind == Kind::NatPlus) {
     layers.push_back(&node(id));
     id = NodeId(node(id).b);
@@ -196,9 +196,8 @@ TermId Elaborator::string_literal(const Node& n) {
 }
 
 TermId Elaborator::list(const Node& n) {
-  std::vector<TermId> items;
+  SmallVector<TermId, 8> items;
   std::span<const NodeId> list = ast_->list(n.a, n.b);
-  items.reserve(list.size());
   for (NodeId item : list) items.push_back(term(item));
   TermId out = constructor(words_.nil, {}, n.span);
   for (size_t i = items.size(); i-- > 0;) {
@@ -209,7 +208,7 @@ TermId Elaborator::list(const Node& n) {
 }
 
 TermId Elaborator::tuple(const Node& n) {
-  std::vector<TermId> items;
+  SmallVector<TermId, 8> items;
   for (NodeId item : ast_->list(n.a, n.b)) items.push_back(term(item));
   if (items.empty()) return error_term(n.span);
   TermId out = items.back();

@@ -69,12 +69,10 @@ TermId Elaborator::binder_term(BinderId id, Span span) {
         too_deep(span);
         return error_term(span);
       }
-      TermId few[4];
-      std::vector<TermId> many(b.field_count > 4 ? b.field_count : 0);
-      TermId* fields = b.field_count > 4 ? many.data() : few;
+      SmallVector<TermId, 4> fields(b.field_count);
       for (uint32_t i = 0; i < b.field_count; ++i) fields[i] = binder_term(BinderId(b.first_field.index + i), span);
       nesting.leave();
-      Slice list = book.lists.add({fields, b.field_count});
+      Slice list = book.lists.add(fields);
       return add({.kind = TermKind::Ctr, .a = b.ctor.index, .b = list.offset, .c = list.length}, span);
     }
     case BinderState::Pending: break;
@@ -161,11 +159,8 @@ TermId Elaborator::call(const Node& n, const OperatorType& operators) {
   bool spine = book.terms[head].kind == TermKind::Ref && operators.kind != OperatorType::Kind::None &&
                (book.terms[head].a == bool_and_.index || book.terms[head].a == bool_or_.index || book.terms[head].a == string_append_.index);
   uint32_t tildes = 0;
-  TermId few[8];
-  std::vector<TermId> args;
   std::span<const NodeId> list = ast_->list(n.b, n.c);
-  if (list.size() > 8) args.resize(list.size());
-  TermId* out = list.size() > 8 ? args.data() : few;
+  SmallVector<TermId, 8> out(list.size());
   Span tilde_span;
   for (size_t i = 0; i < list.size(); ++i) {
     const Node& a = node(list[i]);
@@ -177,7 +172,7 @@ TermId Elaborator::call(const Node& n, const OperatorType& operators) {
     }
   }
   if (tildes > 0) check_tildes(h, head, tildes, tilde_span);
-  return apply(head, {out, list.size()}, n.span, static_cast<uint8_t>(std::min(tildes, 255u)));
+  return apply(head, out, n.span, static_cast<uint8_t>(std::min(tildes, 255u)));
 }
 
 // `~` marks need a template above that has that many `~` parameters.
@@ -206,7 +201,7 @@ void Elaborator::check_tildes(const Node& h, TermId head, uint32_t tildes, Span 
 
 // D<args>, and +D<args> when `plus`: the leading Quant parameters are filled when exactly they are missing.
 TermId Elaborator::family(const Node& n, bool plus) {
-  std::vector<TermId> args;
+  SmallVector<TermId, 8> args;
   const Lookup found = symbols.term(n.name);
   uint32_t fill = 0;
   bool data = found.symbol.kind == SymbolKind::Data && !found.rival.valid();
@@ -312,14 +307,12 @@ TermId Elaborator::equation(const Node& n) {
 
 TermId Elaborator::ctor(const Node& n) {
   std::span<const NodeId> list = ast_->list(n.a, n.b);
-  TermId few[8];
-  std::vector<TermId> many(list.size() > 8 ? list.size() : 0);
-  TermId* fields = list.size() > 8 ? many.data() : few;
+  SmallVector<TermId, 8> fields(list.size());
   for (size_t i = 0; i < list.size(); ++i) fields[i] = term(list[i]);
   const Lookup found = symbols.ctor(n.name);
   if (ambiguous(found, n.name, n.name_span)) return error_term(n.span);
   if (!found.symbol) return unknown(n.name, n.name_span, SymbolKind::Ctor);
-  Slice slice = book.lists.add({fields, list.size()});
+  Slice slice = book.lists.add(fields);
   return add({.kind = TermKind::Ctr, .a = found.symbol.id, .b = slice.offset, .c = slice.length}, n.span);
 }
 

@@ -143,8 +143,7 @@ PatternId Patterns::ctor_node(const ast::Node& n) {
   std::string_view text = names_.text(n.name);
   const Lookup found = symbols_.ctor(n.name);
   auto list = ast_->list(n.a, n.b);
-  std::vector<PatternId> fields;
-  fields.reserve(list.size());
+  SmallVector<PatternId, 8> fields;
   for (NodeId field : list) fields.push_back(convert(field));
   if (found.rival.valid()) {
     return error(Code::P27, n.name_span, fmt::format("`{}` is ambiguous: `{}` and `{}` are both declared", text, symbols_.show(found.key), symbols_.show(found.rival)), "", "rename the import's alias");
@@ -172,25 +171,26 @@ PatternId Patterns::ctor_node(const ast::Node& n) {
 }
 
 PatternId Patterns::chain(NodeId node) {
-  std::vector<std::pair<PatternId, Span>> heads;
+  struct Head { PatternId pattern; Span span; };
+  SmallVector<Head, 4> heads;
   Span whole = ast_->nodes[node].span;
   while (ast_->nodes[node].kind == Kind::Binary && ast_->nodes[node].op == ast::Op::Cons) {
     const ast::Node& n = ast_->nodes[node];
-    heads.emplace_back(convert(NodeId(n.a)), n.span);
+    heads.push_back({convert(NodeId(n.a)), n.span});
     node = NodeId(n.b);
   }
   PatternId rest = convert(node);
   CtorId con = require(con_, 2, whole);
   if (!con.valid()) return any(whole);
   for (size_t i = heads.size(); i-- > 0;) {
-    PatternId fields[] = {heads[i].first, rest};
-    rest = ctor(con, fields, heads[i].second);
+    PatternId fields[] = {heads[i].pattern, rest};
+    rest = ctor(con, fields, heads[i].span);
   }
   return rest;
 }
 
 PatternId Patterns::list(const ast::Node& n) {
-  std::vector<PatternId> items;
+  SmallVector<PatternId, 8> items;
   for (NodeId item : ast_->list(n.a, n.b)) items.push_back(convert(item));
   CtorId nil = require(nil_, 0, n.span);
   CtorId con = items.empty() ? CtorId(0) : require(con_, 2, n.span);
@@ -204,7 +204,7 @@ PatternId Patterns::list(const ast::Node& n) {
 }
 
 PatternId Patterns::tuple(const ast::Node& n) {
-  std::vector<PatternId> items;
+  SmallVector<PatternId, 8> items;
   for (NodeId item : ast_->list(n.a, n.b)) items.push_back(convert(item));
   CtorId tuple = require(tuple_, 2, n.span);
   if (!tuple.valid() || items.empty()) return any(n.span);
@@ -217,14 +217,14 @@ PatternId Patterns::tuple(const ast::Node& n) {
 }
 
 PatternId Patterns::nat_plus(NodeId node) {
-  std::vector<const ast::Node*> layers;
+  SmallVector<const ast::Node*, 4> layers;
   while (ast_->nodes[node].kind == Kind::NatPlus) {
     layers.push_back(&ast_->nodes[node]);
     node = NodeId(ast_->nodes[node].b);
   }
   PatternId rest = convert(node);
-  CtorId succ = require(succ_, 1, layers.front()->span);
-  if (!succ.valid()) return any(layers.front()->span);
+  CtorId succ = require(succ_, 1, layers[0]->span);
+  if (!succ.valid()) return any(layers[0]->span);
   for (size_t i = layers.size(); i-- > 0;) {
     const ast::Node& n = *layers[i];
     const Pattern inner = table_[rest];

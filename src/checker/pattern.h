@@ -8,6 +8,7 @@
 #include "checker/elab_reports.h"
 #include "checker/scope.h"
 #include "checker/symbols.h"
+#include "support/small_vector.h"
 
 namespace bendc::elab {
 
@@ -31,7 +32,10 @@ class Patterns {
   Patterns(Symbols& symbols, Interner& names, const core::Book& book, Scope& scope, Reports& reports);
 
   void enter(const ast::Ast* ast, uint32_t position) { ast_ = ast; position_ = position; }
-  void clear() { table_ = {}; subs_ = {}; }
+  void clear() {
+    table_.clear();
+    subs_.clear();
+  }
 
   [[nodiscard]] PatternId convert(ast::NodeId node);
   [[nodiscard]] const Pattern& operator[](PatternId id) const { return table_[id]; }

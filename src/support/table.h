@@ -22,6 +22,7 @@ template <class IdT, class T> class Table {
   [[nodiscard]] auto begin() const { return rows_.begin(); }
   [[nodiscard]] auto end() const { return rows_.end(); }
   void reserve(size_t n) { rows_.reserve(n); }
+  void clear() { rows_.clear(); }
 
  private:
   std::vector<T> rows_;
@@ -37,6 +38,7 @@ template <class T> class ListPool {
   }
   [[nodiscard]] std::span<const T> operator[](Slice s) const { return {flat_.data() + s.offset, s.length}; }
   [[nodiscard]] std::span<T> operator[](Slice s) { return {flat_.data() + s.offset, s.length}; }
+  void clear() { flat_.clear(); }
 
  private:
   std::vector<T> flat_;
