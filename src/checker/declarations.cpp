@@ -184,7 +184,11 @@ void Checker::check_def(DefId id) {
     sound = reported_ == before && m_.halt() == Halt::None;
   }
   state_[id.index] = sound ? State::Done : State::Broken;
-  if (sound && def.body.valid()) m_.allow(id);
+  if (!sound) {
+    m_.poison(id);
+  } else if (def.body.valid()) {
+    m_.allow(id);
+  }
   finish_declaration(mark);
 }
 

@@ -57,8 +57,10 @@ bool Checker::open_rewrite(TermId id, const Env* env, const Value*& goal, bool l
   const uint32_t base = depth();
   const Value* x = bind(outer.name, Quantity::None, e->type, span(TermId(t.b)));
   const Value* h = bind(inner.name, Quantity::None, m_.eql(e->left, x, e->type), span(TermId(outer.a)));
+  const uint32_t errors = reported_;
   (void)check_type(TermId(inner.a), m_.extend(m_.extend(env, x), h));
   unbind(base);
+  if (reported_ != errors) return false;
 
   const Value* value = m_.delay(TermId(t.a), env);
   const Value* before = m_.delay(TermId(inner.a), m_.extend(m_.extend(env, e->right), value));
@@ -67,6 +69,7 @@ bool Checker::open_rewrite(TermId id, const Env* env, const Value*& goal, bool l
     d.expected = show(goal);
     d.observed = show(before);
     d.notes.push_back(fmt::format("the evidence proves `{}`; in the motive `_` stands for its right side `{}`", show(evidence_type), show(e->right)));
+    return false;
   }
   goal = m_.delay(TermId(inner.a), m_.extend(m_.extend(env, e->left), m_.rfl()));
   return true;

@@ -192,13 +192,18 @@ const Value* Machine::meet(const Value* left, const Value* right) {
 }
 
 void Machine::allow(DefId def) {
-  if (allowed_.size() <= def.index) allowed_.resize(def.index + 1, 0);
-  allowed_[def.index] = 1;
+  if (bodies_.size() <= def.index) bodies_.resize(def.index + 1, Body::Opaque);
+  bodies_[def.index] = Body::Allowed;
+}
+
+void Machine::poison(DefId def) {
+  if (bodies_.size() <= def.index) bodies_.resize(def.index + 1, Body::Opaque);
+  bodies_[def.index] = Body::Poisoned;
 }
 
 bool Machine::unfoldable(DefId def) const {
   if (!book_.defs[def].body.valid()) return false;
-  return options_.all_unfold || (def.index < allowed_.size() && allowed_[def.index] != 0);
+  return options_.all_unfold || (def.index < bodies_.size() && bodies_[def.index] == Body::Allowed);
 }
 
 void Machine::check_memory() {
@@ -527,7 +532,8 @@ const Value* Machine::unfold(const CallValue* c) {
     const Native fast = native(def);
     if (fast != Native::None && c->count == native_arity(fast)) result = run_native(*this, fast, c->args);
     if (result == nullptr) {
-      if (!unfoldable(def) || c->count < book_.defs[def].arity) return nullptr;
+      if (c->count < book_.defs[def].arity) return nullptr;
+      if (!unfoldable(def)) return def.index < bodies_.size() && bodies_[def.index] == Body::Poisoned ? &error_ : nullptr;
       check_memory();
       if (!tick()) return &error_;
       result = run_tree(c);

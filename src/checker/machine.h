@@ -111,6 +111,7 @@ class Machine {
 
   // State.
   void allow(core::DefId def);                                                // its body may be unfolded from now on
+  void poison(core::DefId def);                                               // its body is wrong: saturated calls are Error
   [[nodiscard]] bool unfoldable(core::DefId def) const;
   [[nodiscard]] const KnownNames& known() const { return known_; }
   [[nodiscard]] const core::Book& book() const { return book_; }
@@ -156,7 +157,8 @@ class Machine {
   KnownNames known_;
   std::vector<AdtValue> adt_constants_;       // by datatype
   std::vector<Native> natives_;               // by def
-  std::vector<uint8_t> allowed_;              // by def
+  enum class Body : uint8_t { Opaque, Allowed, Poisoned };
+  std::vector<Body> bodies_;                  // by def
   uint64_t fuel_left_ = 0;
   const char* stack_base_;
   Halt halt_ = Halt::None;

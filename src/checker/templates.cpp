@@ -249,10 +249,8 @@ DefId Checker::mint(DefId tmpl, TermId call, TermId ref, std::string key) {
   // The instance is checked in a context of its own.
   std::vector<Binding> bindings;
   Usage usage;
-  std::vector<SelfCall> self_calls;
   bindings.swap(bindings_);
   std::swap(usage, usage_);
-  self_calls.swap(self_calls_);
   const Frame caller = frame_;
   const uint32_t before = reported_;
   minting_.push_back(id);
@@ -290,13 +288,16 @@ DefId Checker::mint(DefId tmpl, TermId call, TermId ref, std::string key) {
     sound = reported_ == before && m_.halt() == Halt::None;
   }
   state_[id.index] = sound ? State::Done : State::Broken;
-  if (sound) m_.allow(id);
+  if (sound) {
+    m_.allow(id);
+  } else {
+    m_.poison(id);
+  }
 
   minting_.pop_back();
   frame_ = caller;
   bindings_.swap(bindings);
   std::swap(usage_, usage);
-  self_calls_.swap(self_calls);
   return sound ? id : DefId{};
 }
 
