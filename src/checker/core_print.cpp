@@ -1,5 +1,6 @@
 // Core terms as text, in the surface style of language.md section 11: literals, lists and tuples are sugared back, a variable that an inner
-// binder of its name hides shows its level (`x^2`). Right-nested chains are loops; other nesting stops at kMaxDepth with `..`.
+// binder of its name hides shows its level (`x^2`). A form puts what it consists of on a work list, in order, so that printing needs no stack
+// however deep a value nests.
 #include <fmt/format.h>
 
 #include "checker/core.h"
@@ -8,8 +9,6 @@
 namespace bendc::core {
 
 namespace {
-
-constexpr uint32_t kMaxDepth = 2000;
 
 // Binding strength of the form printed, as in the operator table (language.md 2.1).
 enum Level : uint8_t { kLoose = 0, kPair = 1, kCons = 5, kTight = 12 };
@@ -42,38 +41,81 @@ class Printer {
   std::string out;
 
   void print(TermId id, uint8_t min) {
-    if (!id.valid()) {
-      out += "?";
-      return;
-    }
-    if (depth_ >= kMaxDepth) {
-      out += "..";
-      return;
-    }
-    ++depth_;
-    const Term& t = book_.terms[id];
-    bool parens = level(t) < min;
-    if (parens) out += '(';
-    form(t);
-    if (parens) out += ')';
-    --depth_;
+    term_at(id, min);
+    run();
   }
 
-  void telescope(const std::vector<Telescope>& items, size_t base) {
+  void telescope(const std::vector<Telescope>& items) {
     for (size_t i = 0; i < items.size(); ++i) {
       if (i > 0) out += ", ";
-      mark(items[i].quantity);
+      out += mark(items[i].quantity);
       out += name(items[i].name);
       out += ": ";
       print(items[i].type, kLoose);
       scope_.push_back(items[i].name);
     }
-    (void)base;
   }
-  void leave(size_t count) { scope_.resize(scope_.size() - count); }
+  void leave_scope(size_t count) { scope_.resize(scope_.size() - count); }
   void indent(uint32_t by) { indent_ = by; }
 
  private:
+  // One thing to print. `forms_` holds what the form being read consists of so far; run() takes from the back of `work_`.
+  struct Action {
+    enum class What : uint8_t { Text, Term, Bind, Leave, Newline, Indent } what = What::Text;
+    uint8_t min = kLoose;      // Term
+    TermId term;               // Term
+    Name name;                 // Bind
+    int32_t count = 0;         // Leave: binders; Indent: steps
+    std::string text;          // Text
+  };
+
+  void run() {
+    flush();
+    while (!work_.empty()) {
+      Action a = std::move(work_.back());
+      work_.pop_back();
+      switch (a.what) {
+        case Action::What::Text: out += a.text; break;
+        case Action::What::Bind: scope_.push_back(a.name); break;
+        case Action::What::Leave: leave_scope(static_cast<size_t>(a.count)); break;
+        case Action::What::Indent: indent_ = static_cast<uint32_t>(static_cast<int32_t>(indent_) + a.count); break;
+        case Action::What::Newline:
+          out += lines_ ? '\n' : ' ';
+          if (lines_) out.append(2 * indent_, ' ');
+          break;
+        case Action::What::Term: {
+          if (!a.term.valid()) {
+            out += '?';
+            break;
+          }
+          const Term& t = book_.terms[a.term];
+          bool parens = level(t) < a.min;
+          if (parens) out += '(';
+          form(t);
+          if (parens) text(")");
+          flush();
+          break;
+        }
+      }
+    }
+  }
+  void flush() {
+    while (!forms_.empty()) {
+      work_.push_back(std::move(forms_.back()));
+      forms_.pop_back();
+    }
+  }
+  void text(std::string_view s) {
+    if (forms_.empty()) out += s;   // nothing is waiting before it
+    else if (forms_.back().what == Action::What::Text) forms_.back().text += s;
+    else forms_.push_back({.text = std::string(s)});
+  }
+  void term_at(TermId id, uint8_t min) { forms_.push_back({.what = Action::What::Term, .min = min, .term = id}); }
+  void bind(Name n) { forms_.push_back({.what = Action::What::Bind, .name = n}); }
+  void leave(size_t count) { forms_.push_back({.what = Action::What::Leave, .count = static_cast<int32_t>(count)}); }
+  void newline() { forms_.push_back({.what = Action::What::Newline}); }
+  void indent_by(int32_t steps) { forms_.push_back({.what = Action::What::Indent, .count = steps}); }
+
   std::string_view name(Name n) const { return n.valid() ? names_.text(n) : std::string_view("_"); }
   std::string shown(Name key) const { return display_name(name(key)); }
   const Term& term(TermId id) const { return book_.terms[id]; }
@@ -81,10 +123,7 @@ class Printer {
   bool is_ctor(TermId id, CtorId ctor) const { return id.valid() && term(id).kind == TermKind::Ctr && ctor.valid() && term(id).a == ctor.index; }
   bool is_ref(TermId id, std::string_view key) const { return term(id).kind == TermKind::Ref && name(book_.defs[DefId(term(id).a)].name) == key; }
 
-  void mark(Quantity q) {
-    if (q == Quantity::None) out += '-';
-    if (q == Quantity::Many) out += '+';
-  }
+  static std::string_view mark(Quantity q) { return q == Quantity::None ? "-" : q == Quantity::Many ? "+" : ""; }
 
   uint8_t level(const Term& t) const {
     switch (t.kind) {
@@ -112,92 +151,92 @@ class Printer {
     switch (t.kind) {
       case TermKind::Var: variable(t); break;
       case TermKind::Ref:
-        out += shown(book_.defs[DefId(t.a)].name);
-        if ((t.flags & kBang) != 0) out += '!';
+        text(shown(book_.defs[DefId(t.a)].name));
+        if ((t.flags & kBang) != 0) text("!");
         break;
       case TermKind::Let: let(t); break;
       case TermKind::Kind: kind(t); break;
-      case TermKind::Quant: out += "Quant"; break;
-      case TermKind::Qua: out += fmt::format("&{}", t.a); break;
+      case TermKind::Quant: text("Quant"); break;
+      case TermKind::Qua: text(fmt::format("&{}", t.a)); break;
       case TermKind::Meet:
-        print(TermId(t.a), kCons + 1);
-        out += " <&> ";
-        print(TermId(t.b), kCons);
+        term_at(TermId(t.a), kCons + 1);
+        text(" <&> ");
+        term_at(TermId(t.b), kCons);
         break;
       case TermKind::All: function_type(t); break;
       case TermKind::Lam: lambda(t); break;
       case TermKind::App: call(t); break;
       case TermKind::Adt:
-        out += shown(book_.datatypes[DataId(t.a)].name);
+        text(shown(book_.datatypes[DataId(t.a)].name));
         if (t.c > 0) {
-          out += '<';
+          text("<");
           std::span<const TermId> args = fields(t);
           for (size_t i = 0; i < args.size(); ++i) {
-            if (i > 0) out += ", ";
-            print(args[i], i == 0 ? kCons : kLoose);
+            if (i > 0) text(", ");
+            term_at(args[i], i == 0 ? kCons : kLoose);
           }
-          out += '>';
+          text(">");
         }
         break;
       case TermKind::Ctr: constructor(t); break;
       case TermKind::U32: number(t.a); break;
       case TermKind::Nat:
         number(uint64_t(t.a) | (t.b == TermId::kNone ? 0 : uint64_t(t.b) << 32));
-        out += 'n';
+        text("n");
         break;
       case TermKind::F32: f32(t.a); break;
       case TermKind::Str:
-        out += '"';
+        text("\"");
         for (char32_t c : book_.strings[t.a]) character(c, '"');
-        out += '"';
+        text("\"");
         break;
       case TermKind::Mat:
       case TermKind::MatLit:
       case TermKind::Efq: match(t); break;
       case TermKind::Eql:
-        out += '{';
-        print(TermId(t.a), kLoose);
-        out += " == ";
-        print(TermId(t.b), kLoose);
-        out += " : ";
-        print(TermId(t.c), kLoose);
-        out += '}';
+        text("{");
+        term_at(TermId(t.a), kLoose);
+        text(" == ");
+        term_at(TermId(t.b), kLoose);
+        text(" : ");
+        term_at(TermId(t.c), kLoose);
+        text("}");
         break;
-      case TermKind::Rfl: out += "{==}"; break;
+      case TermKind::Rfl: text("{==}"); break;
       case TermKind::Rwt: rewrite(t); break;
       case TermKind::Hole:
-        out += '?';
-        out += name(t.name);
+        text("?");
+        text(name(t.name));
         break;
       case TermKind::Ann:
-        out += '{';
-        print(TermId(t.a), kLoose);
-        out += " : ";
-        print(TermId(t.b), kLoose);
-        out += '}';
+        text("{");
+        term_at(TermId(t.a), kLoose);
+        text(" : ");
+        term_at(TermId(t.b), kLoose);
+        text("}");
         break;
-      case TermKind::Error: out += "<error>"; break;
+      case TermKind::Error: text("<error>"); break;
     }
   }
 
   void variable(const Term& t) {
     Name n = t.a < scope_.size() ? scope_[t.a] : t.name;
-    out += name(n);
+    text(name(n));
     for (size_t i = t.a + 1; i < scope_.size(); ++i) {
       if (!scope_[i].valid() || name(scope_[i]) != name(n)) continue;
-      out += fmt::format("^{}", t.a);
+      text(fmt::format("^{}", t.a));
       return;
     }
   }
 
   void kind(const Term& t) {
     const Term& q = term(TermId(t.a));
-    if (q.kind == TermKind::Qua && q.a == 1) out += "Type";
-    else if (q.kind == TermKind::Qua && q.a == 2) out += "Data";
+    if (q.kind == TermKind::Qua && q.a == 1) text("Type");
+    else if (q.kind == TermKind::Qua && q.a == 2) text("Data");
     else {
-      out += "Kind(";
-      print(TermId(t.a), kLoose);
-      out += ')';
+      text("Kind(");
+      term_at(TermId(t.a), kLoose);
+      text(")");
     }
   }
 
@@ -205,17 +244,17 @@ class Printer {
     const Term* t = &first;
     size_t bound = 0;
     for (;;) {
-      out += '@';
-      mark(t->quantity);
-      out += name(t->name);
-      out += ':';
-      print(TermId(t->a), kPair);
-      out += " -> ";
-      scope_.push_back(t->name);
+      text("@");
+      text(mark(t->quantity));
+      text(name(t->name));
+      text(":");
+      term_at(TermId(t->a), kPair);
+      text(" -> ");
+      bind(t->name);
       ++bound;
       TermId next(t->b);
       if (!next.valid() || term(next).kind != TermKind::All) {
-        print(next, kLoose);
+        term_at(next, kLoose);
         break;
       }
       t = &term(next);
@@ -227,14 +266,14 @@ class Printer {
     const Term* t = &first;
     size_t bound = 0;
     for (;;) {
-      mark(t->quantity == Quantity::Many ? Quantity::Many : Quantity::Lone);
-      out += name(t->name);
-      out += " => ";
-      scope_.push_back(t->name);
+      text(mark(t->quantity == Quantity::Many ? Quantity::Many : Quantity::Lone));
+      text(name(t->name));
+      text(" => ");
+      bind(t->name);
       ++bound;
       TermId next(t->a);
       if (!next.valid() || term(next).kind != TermKind::Lam) {
-        print(next, kLoose);
+        term_at(next, kLoose);
         break;
       }
       t = &term(next);
@@ -248,22 +287,22 @@ class Printer {
     for (;;) {
       for (uint32_t i = 0; i < t->b; ++i) {
         const LetRow& row = book_.let_rows[t->a + i];
-        if (i > 0) out += ' ';
-        mark(row.quantity);
-        out += name(row.name);
+        if (i > 0) text(" ");
+        text(mark(row.quantity));
+        text(name(row.name));
       }
-      out += " =";
+      text(" =");
       for (uint32_t i = 0; i < t->b; ++i) {
-        out += ' ';
-        print(book_.let_rows[t->a + i].value, t->b > 1 ? kTight : kLoose);
+        text(" ");
+        term_at(book_.let_rows[t->a + i].value, t->b > 1 ? kTight : kLoose);
       }
-      out += ";";
+      text(";");
       newline();
-      for (uint32_t i = 0; i < t->b; ++i) scope_.push_back(book_.let_rows[t->a + i].name);
+      for (uint32_t i = 0; i < t->b; ++i) bind(book_.let_rows[t->a + i].name);
       bound += t->b;
       TermId next(t->c);
       if (!next.valid() || term(next).kind != TermKind::Let) {
-        print(next, kLoose);
+        term_at(next, kLoose);
         break;
       }
       t = &term(next);
@@ -277,32 +316,32 @@ class Printer {
     if (args.size() == 2 && t.extra == 0) {
       bool pair = is_ref(head, "Pair");
       if (pair || is_ref(head, "Or")) {
-        print(args[0], kPair + 1);
-        out += pair ? " & " : " | ";
-        print(args[1], kPair);
+        term_at(args[0], kPair + 1);
+        text(pair ? " & " : " | ");
+        term_at(args[1], kPair);
         return;
       }
       if (is_ref(head, "Exists") && term(args[1]).kind == TermKind::Lam) {
         const Term& body = term(args[1]);
-        out += '&';
-        out += name(body.name);
-        out += ':';
-        print(args[0], kPair);
-        out += " -> ";
-        scope_.push_back(body.name);
-        print(TermId(body.a), kLoose);
+        text("&");
+        text(name(body.name));
+        text(":");
+        term_at(args[0], kPair);
+        text(" -> ");
+        bind(body.name);
+        term_at(TermId(body.a), kLoose);
         leave(1);
         return;
       }
     }
-    print(head, kTight);
-    out += '(';
+    term_at(head, kTight);
+    text("(");
     for (size_t i = 0; i < args.size(); ++i) {
-      if (i > 0) out += ", ";
-      if (i < t.extra) out += '~';
-      print(args[i], kLoose);
+      if (i > 0) text(", ");
+      if (i < t.extra) text("~");
+      term_at(args[i], kLoose);
     }
-    out += ')';
+    text(")");
   }
 
   // Constructors and the literals they spell ----------------------------------------------------------------------------------------------
@@ -331,47 +370,47 @@ class Printer {
     if (rest.kind == TermKind::Nat || is_ctor(at, zero_)) {
       if (rest.kind == TermKind::Nat) count += uint64_t(rest.a) | (rest.b == TermId::kNone ? 0 : uint64_t(rest.b) << 32);
       number(count);
-      out += 'n';
+      text("n");
       return;
     }
     number(count);
-    out += "n+";
-    print(at, kCons);
+    text("n+");
+    term_at(at, kCons);
   }
 
   void list(const Term& t) {
     bool closed = list_is_closed(t);
-    if (closed) out += '[';
+    if (closed) text("[");
     const Term* at = &t;
     for (bool more = true; more;) {
-      print(fields(*at)[0], closed ? kLoose : kCons + 1);
+      term_at(fields(*at)[0], closed ? kLoose : kCons + 1);
       TermId tail = fields(*at)[1];
       more = is_ctor(tail, con_);
       if (more) {
-        out += closed ? ", " : " <> ";
+        text(closed ? ", " : " <> ");
         at = &term(tail);
       } else if (!closed) {
-        out += " <> ";
-        print(tail, kCons);
+        text(" <> ");
+        term_at(tail, kCons);
       }
     }
-    if (closed) out += ']';
+    if (closed) text("]");
   }
 
   void tuple(const Term& t) {
-    out += '(';
+    text("(");
     const Term* at = &t;
     for (;;) {
-      print(fields(*at)[0], kLoose);
-      out += ", ";
+      term_at(fields(*at)[0], kLoose);
+      text(", ");
       TermId rest = fields(*at)[1];
       if (!is_ctor(rest, tuple_) || term(rest).c != 2) {
-        print(rest, kLoose);
+        term_at(rest, kLoose);
         break;
       }
       at = &term(rest);
     }
-    out += ')';
+    text(")");
   }
 
   // The code of a closed Chr, or false.
@@ -386,24 +425,24 @@ class Printer {
   }
 
   bool string(const Term& t) {
-    std::u32string text;
+    std::u32string chars;
     const Term* at = &t;
     for (;;) {
       uint32_t code = 0;
       if (!char_code(fields(*at)[0], code)) return false;
-      text.push_back(code);
+      chars.push_back(code);
       TermId tail = fields(*at)[1];
       if (is_ctor(tail, snil_)) break;
       if (term(tail).kind == TermKind::Str) {
-        text += book_.strings[term(tail).a];
+        chars += book_.strings[term(tail).a];
         break;
       }
       if (!is_ctor(tail, scon_)) return false;
       at = &term(tail);
     }
-    out += '"';
-    for (char32_t c : text) character(c, '"');
-    out += '"';
+    text("\"");
+    for (char32_t c : chars) character(c, '"');
+    text("\"");
     return true;
   }
 
@@ -443,12 +482,12 @@ class Printer {
   void constructor(const Term& t) {
     CtorId ctor(t.a);
     uint32_t value = 0;
-    if (ctor == zero_ && t.c == 0) { out += "0n"; return; }
+    if (ctor == zero_ && t.c == 0) { text("0n"); return; }
     if (ctor == succ_ && t.c == 1) return nat(t);
-    if (ctor == nil_ && t.c == 0) { out += "[]"; return; }
+    if (ctor == nil_ && t.c == 0) { text("[]"); return; }
     if (ctor == con_ && t.c == 2) return list(t);
     if (ctor == tuple_ && t.c == 2) return tuple(t);
-    if (ctor == snil_ && t.c == 0) { out += "\"\""; return; }
+    if (ctor == snil_ && t.c == 0) { text("\"\""); return; }
     if (ctor == scon_ && t.c == 2 && string(t)) return;
     if (ctor == u32_ && word(t, value)) return number(value);
     if (ctor == f32_ && word(t, value)) return f32(value);
@@ -458,9 +497,9 @@ class Printer {
       if (known) value = code.a;
       else known = code.kind == TermKind::Ctr && CtorId(code.a) == u32_ && word(code, value);
       if (known) {
-        out += '\'';
+        text("\'");
         character(value, '\'');
-        out += '\'';
+        text("\'");
         return;
       }
     }
@@ -468,30 +507,30 @@ class Printer {
       std::vector<TermId> found;
       TermId self = self_id(t);
       if (self.valid() && slots(self, found)) {
-        out += '[';
+        text("[");
         for (size_t i = 0; i < found.size(); ++i) {
-          if (i > 0) out += ", ";
-          print(found[i], kLoose);
+          if (i > 0) text(", ");
+          term_at(found[i], kLoose);
         }
-        out += ']';
+        text("]");
         return;
       }
     }
-    out += shown(book_.ctors[ctor].name);
-    out += '{';
+    text(shown(book_.ctors[ctor].name));
+    text("{");
     std::span<const TermId> items = fields(t);
     for (size_t i = 0; i < items.size(); ++i) {
-      if (i > 0) out += ", ";
-      print(items[i], kLoose);
+      if (i > 0) text(", ");
+      term_at(items[i], kLoose);
     }
-    out += '}';
+    text("}");
   }
 
   TermId self_id(const Term& t) const { return TermId(static_cast<uint32_t>(&t - &*book_.terms.begin())); }
 
   void number(uint64_t value) {
     char buffer[24];
-    out.append(buffer, text::u64_show(value, buffer));
+    text({buffer, text::u64_show(value, buffer)});
   }
 
   void f32(uint32_t bits) {
@@ -499,83 +538,75 @@ class Printer {
     float value;
     static_assert(sizeof value == sizeof bits);
     __builtin_memcpy(&value, &bits, sizeof value);
-    out.append(buffer, text::f32_show_point(value, buffer));
+    text({buffer, text::f32_show_point(value, buffer)});
   }
 
   void character(char32_t c, char quote) {
     char buffer[16];
-    out.append(buffer, text::escape_show(c, quote, buffer));
+    text({buffer, text::escape_show(c, quote, buffer)});
   }
 
   // Matches and proofs ----------------------------------------------------------------------------------------------------------------
 
-  void newline() {
-    if (!lines_) {
-      out += ' ';
-      return;
-    }
-    out += '\n';
-    out.append(2 * indent_, ' ');
-  }
-
   void match(const Term& first) {
-    out += "\\{";
-    ++indent_;
+    text("\\{");
+    indent_by(1);
     const Term* t = &first;
     bool any = false;
     while (t->kind == TermKind::Mat || t->kind == TermKind::MatLit) {
-      if (any) out += ';';
+      if (any) text(";");
       if (any || lines_) newline();
       any = true;
-      if (t->kind == TermKind::Mat) out += shown(book_.ctors[CtorId(t->a)].name);
-      else print(TermId(t->a), kTight);
-      out += ": ";
-      print(TermId(t->b), kLoose);
+      if (t->kind == TermKind::Mat) text(shown(book_.ctors[CtorId(t->a)].name));
+      else term_at(TermId(t->a), kTight);
+      text(": ");
+      term_at(TermId(t->b), kLoose);
       t = &term(TermId(t->c));
     }
     if (t->kind != TermKind::Efq) {
-      if (any) out += ';';
+      if (any) text(";");
       newline();
-      print(self_id(*t), kLoose);
+      term_at(self_id(*t), kLoose);
     }
-    --indent_;
-    out += '}';
+    indent_by(-1);
+    text("}");
   }
 
   void rewrite(const Term& t) {
-    out += '%';
+    text("%");
     TermId motive(t.b);
     bool plain = term(motive).kind == TermKind::Lam && term(TermId(term(motive).a)).kind == TermKind::Lam;
     if (!plain) {
-      print(TermId(t.a), kTight);
-      out += " : ";
-      print(motive, kLoose);
+      term_at(TermId(t.a), kTight);
+      text(" : ");
+      term_at(motive, kLoose);
     } else {
       const Term& outer = term(motive);
       const Term& inner = term(TermId(outer.a));
       std::string_view h = name(inner.name);
       if (h != "_") {
-        out += h;
-        out += '@';
+        text(h);
+        text("@");
       }
-      print(TermId(t.a), kTight);
-      out += " : ";
+      term_at(TermId(t.a), kTight);
+      text(" : ");
       // The evidence's own `_` would hide the endpoint's.
-      scope_.push_back(outer.name);
-      scope_.push_back(h == "_" ? Name() : inner.name);
-      print(TermId(inner.a), kLoose);
+      bind(outer.name);
+      bind(h == "_" ? Name() : inner.name);
+      term_at(TermId(inner.a), kLoose);
       leave(2);
     }
-    out += ';';
+    text(";");
     newline();
-    print(TermId(t.c), kLoose);
+    term_at(TermId(t.c), kLoose);
   }
 
   const Book& book_;
   const Interner& names_;
   std::vector<Name> scope_;
   bool lines_;
-  uint32_t depth_ = 0, indent_ = 1;
+  uint32_t indent_ = 1;
+  std::vector<Action> forms_, work_;
   CtorId zero_, succ_, nil_, con_, tuple_, chr_, snil_, scon_, u32_, f32_, wnil_, wcon_, true_, false_, leaf_, node_;
 };
 
@@ -584,7 +615,7 @@ void print_data(const Book& book, const Interner& names, const Datatype& d, std:
   p.out += "type " + display_name(names.text(d.name));
   if (!d.params.empty()) {
     p.out += '<';
-    p.telescope(d.params, 0);
+    p.telescope(d.params);
     p.out += '>';
   }
   p.out += " is ";
@@ -593,8 +624,8 @@ void print_data(const Book& book, const Interner& names, const Datatype& d, std:
   for (CtorId c : d.ctors) {
     const Ctor& ctor = book.ctors[c];
     p.out += "  " + display_name(names.text(ctor.name)) + "{";
-    p.telescope(ctor.fields, d.params.size());
-    p.leave(ctor.fields.size());
+    p.telescope(ctor.fields);
+    p.leave_scope(ctor.fields.size());
     p.out += "}\n";
   }
   out += p.out;
