@@ -15,7 +15,9 @@ Operand Lowerer::lambda(core::TermId term, Scope s, const Value* goal) {
   const RepId param = reps_.of(domain), result = reps_.of(m_.codomain(goal, x));
   const RepId params[] = {param};
   Builder* outer = b_;
-  const flow::FuncId func = new_func(fmt::format("{}.fn{}", out_.funcs[outer->func].name, outer->lambdas++), span);
+  Builder* root = outer;               // lambdas are numbered by the def they stand in, however deep
+  while (root->outer != nullptr) root = root->outer;
+  const flow::FuncId func = new_func(fmt::format("{}.fn{}", out_.funcs[root->func].name, root->lambdas++), span);
   set_signature(func, params, result);
   Builder builder;
   open(builder, func, outer);

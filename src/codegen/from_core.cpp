@@ -20,10 +20,10 @@ constexpr uint32_t kMaxFunctions = 200'000;
 
 }  // namespace
 
-LowerResult lower(core::Book& book, const SourceMap& sources, Interner& names) { return Lowerer(book, sources, names).run(); }
+LowerResult lower(core::Book& book, const SourceMap& sources, Interner& names, size_t stack) { return Lowerer(book, sources, names, stack).run(); }
 
-Lowerer::Lowerer(core::Book& book, const SourceMap& sources, Interner& names)
-    : book_(book), sources_(sources), names_(names), m_(book, names, MachineOptions{.fuel = kTypeFuel}), reps_(book, names, m_, out_) {
+Lowerer::Lowerer(core::Book& book, const SourceMap& sources, Interner& names, size_t stack)
+    : book_(book), sources_(sources), names_(names), m_(book, names, MachineOptions{.fuel = kTypeFuel, .stack = stack}), reps_(book, names, m_, out_) {
   for (size_t i = 0;; ++i) {
     const auto prim = static_cast<flow::Prim>(i);
     const std::string_view base = flow::prim_base(prim);
@@ -36,8 +36,13 @@ Lowerer::Lowerer(core::Book& book, const SourceMap& sources, Interner& names)
 }
 
 LowerResult Lowerer::run() {
-  lower_main();
-  lower_instance_bodies();
+  try {
+    lower_main();
+    lower_instance_bodies();
+    stop_at_limit();
+  } catch (const LimitReached&) {
+    report_limit();
+  }
   LowerResult result;
   result.module = std::move(out_);
   result.diagnostics = std::move(diags_);
@@ -46,6 +51,7 @@ LowerResult Lowerer::run() {
 }
 
 void Lowerer::internal(std::string_view what) const {
+  if (m_.halt() != Halt::None) throw LimitReached{};   // a type whose evaluation was given up has any form
   std::fputs(fmt::format("bendc: internal error in lower: {}\n", what).c_str(), stderr);
   std::exit(70);
 }
@@ -55,19 +61,18 @@ void Lowerer::fail(Code code, std::string message, std::string fix) {
   d.fix = std::move(fix);
 }
 
-bool Lowerer::stopped() {
-  if (m_.halt() == Halt::None && !m_.deep() && out_.funcs.size() <= kMaxFunctions) return false;
-  if (!limit_reported_) {
-    limit_reported_ = true;
-    switch (m_.halt()) {
-      case Halt::Fuel: fail(Code::L1, "the types of this program take too many steps to compute", "state them in a simpler form"); break;
-      case Halt::Memory: fail(Code::L1, "the types of this program take too much memory to compute", "state them in a simpler form"); break;
-      case Halt::Stack: fail(Code::L1, "a term is nested too deeply to compile", "split it into several definitions"); break;
-      case Halt::NatOverflow: fail(Code::L1, "a Nat in a type passes 2^48-1", "state the type in a simpler form"); break;
-      case Halt::None: fail(Code::L1, fmt::format("the program needs more than {} specialised functions", kMaxFunctions)); break;
-    }
+void Lowerer::stop_at_limit() {
+  if (m_.halt() != Halt::None || m_.deep() || out_.funcs.size() > kMaxFunctions) throw LimitReached{};
+}
+
+void Lowerer::report_limit() {
+  switch (m_.halt()) {
+    case Halt::Fuel: return fail(Code::L1, "the types of this program take too many steps to compute", "state them in a simpler form");
+    case Halt::Memory: return fail(Code::L1, "the types of this program take too much memory to compute", "state them in a simpler form");
+    case Halt::Stack: return fail(Code::L1, "a term is nested too deeply to compile", "split it into several definitions");
+    case Halt::NatOverflow: return fail(Code::L1, "a Nat in a type passes 2^48-1", "state the type in a simpler form");
+    case Halt::None: return fail(Code::L1, fmt::format("the program needs more than {} specialised functions", kMaxFunctions));
   }
-  return true;
 }
 
 // --- Main -------------------------------------------------------------------------------------------------------------------------

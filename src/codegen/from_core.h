@@ -15,6 +15,7 @@ struct LowerResult {
   bool needs_normalise = false;  // main's type has no run-time form (functions, types, proofs, erased fields)
 };
 
-[[nodiscard]] LowerResult lower(core::Book& book, const SourceMap& sources, Interner& names);
+// `stack`: bytes of C++ stack it may use from here on; a term nested deeper is L1.
+[[nodiscard]] LowerResult lower(core::Book& book, const SourceMap& sources, Interner& names, size_t stack = size_t{6} << 20);
 
 }  // namespace bendc

@@ -15,7 +15,7 @@ using core::TermKind;
 
 void Lowerer::lower(TermId t, Scope s, const Value* goal, PendingList pending, Dest& dest) {
   for (;;) {
-    if (stopped()) return finish(dest, unreachable(dest.rep));
+    stop_at_limit();
     const core::Term term = book_.terms[t];
     if (const Span span = book_.span(t); span.valid()) span_ = span;
     switch (term.kind) {
@@ -164,16 +164,17 @@ bool Lowerer::occurs(TermId t, uint32_t level) const {
   return false;
 }
 
-// Binds the rows of a let. The values of live rows are computed here, in order (a parallel let with calls forks); one whose name does not
-// occur in the body is left out: code is pure, so only its running time or a run-time error in it could be missed, and strictness is not promised there.
+// Binds the rows of a let. The values of live rows are computed here, in order. A parallel let with calls forks; of its rows, one whose name
+// does not occur in the body is left out, as the language says.
 void Lowerer::lower_let(const core::Term& term, Scope& s) {
   const std::vector<core::LetRow> rows(book_.let_rows.begin() + term.a, book_.let_rows.begin() + term.a + term.b);
   const Span span = span_;
+  const bool parallel = (term.flags & core::kParallel) != 0;
   std::vector<uint32_t> live;
   for (uint32_t i = 0; i < rows.size(); ++i)
-    if (rows[i].quantity != Quantity::None && occurs(TermId(term.c), s.env->length + i)) live.push_back(i);
+    if (rows[i].quantity != Quantity::None && (!parallel || occurs(TermId(term.c), s.env->length + i))) live.push_back(i);
   std::vector<Typed> values(rows.size());
-  const bool forked = (term.flags & core::kParallel) != 0 && live.size() >= 2 && lower_fork(rows, live, s, values);
+  const bool forked = parallel && live.size() >= 2 && lower_fork(rows, live, s, values);
   if (!forked) {
     for (uint32_t i : live) {
       values[i] = infer(rows[i].value, s);
@@ -367,10 +368,7 @@ Operand Lowerer::construct(TermId t, Scope s, const Value* goal) {
   std::vector<Layer> layers;
   Operand value;
   for (;;) {
-    if (stopped()) {
-      value = unreachable(reps_.of(goal));
-      break;
-    }
+    stop_at_limit();
     const core::Term term = book_.terms[t];
     goal = m_.whnf(goal);
     if (term.kind != TermKind::Ctr || goal->tag != Tag::Adt) {

@@ -88,7 +88,7 @@ struct Builder {
 
 class Lowerer {
  public:
-  Lowerer(core::Book& book, const SourceMap& sources, Interner& names);
+  Lowerer(core::Book& book, const SourceMap& sources, Interner& names, size_t stack);
   [[nodiscard]] LowerResult run();
 
  private:
@@ -97,7 +97,9 @@ class Lowerer {
   void lower_main();
   [[nodiscard]] bool is_io(const Value* type, const Value** answer);
   void fail(Code code, std::string message, std::string fix = {});
-  [[nodiscard]] bool stopped();      // a limit was reached: lower nothing more
+  struct LimitReached {};            // ends the lowering; caught in run()
+  void stop_at_limit();
+  void report_limit();
   [[noreturn]] void internal(std::string_view what) const;
   [[nodiscard]] std::string name_of(Name name) const { return core::display_name(names_.text(name)); }
 
@@ -211,7 +213,6 @@ class Lowerer {
   RepTable reps_;
   Diagnostics diags_;
   bool needs_normalise_ = false;
-  bool limit_reported_ = false;
 
   Builder* b_ = nullptr;
   std::vector<Builder*> saved_;

@@ -144,15 +144,6 @@ void Lowerer::lower_instance_bodies() {
       lower(def.body, empty_scope(), m_.all_of_def(work.def), std::move(pending), dest);
     }
     close(builder);
-    if (stopped()) {
-      for (const Work& left : work_) {
-        Builder rest;
-        open(rest, callables_[left.callable].func, nullptr);
-        abort(2);
-        close(rest);
-      }
-      work_.clear();
-    }
   }
 }
 

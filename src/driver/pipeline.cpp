@@ -113,7 +113,7 @@ class Pipeline {
   }
 
   void back(core::Book& book) {
-    LowerResult lowered = timed("lower", [&] { return lower(book, out_.sources, names_); });
+    LowerResult lowered = timed("lower", [&] { return lower(book, out_.sources, names_, stack_ - kStackReserve); });
     if (!accept(std::move(lowered.diagnostics))) return;
     if (lowered.needs_normalise) {
       if (goal_ == Goal::Run) return normal_form(book);
