@@ -110,6 +110,39 @@ typedef struct BendObjectInfo {          /* indexed by object id */
   const char* name;                      /* effect or def name */
 } BendObjectInfo;
 
+/* What the program can run on a device; gpu/device_abi.h has the machine. */
+typedef struct BendGpuEntry {            /* one `!` target */
+  const char* name;                      /* of the def */
+  const char* site;                      /* where it is defined, file:line */
+  const char* refusal;                   /* why it cannot run there ("`show` uses F32.show, ..."), or null */
+  uint32_t segment;
+  uint32_t reserved;
+  BendLayout args;                       /* payload: the C struct of the def's parameters; size may be 0 */
+  BendLayout owned;                      /* the same struct with the slots of the parameters that the call consumes (not borrowed) */
+  BendLayout result;
+} BendGpuEntry;
+
+enum BendGpuCodeKind { BEND_GPU_PTX = 0, BEND_GPU_CUBIN = 1 };
+
+typedef struct BendGpuCode {             /* one compiled form of the device module */
+  uint32_t kind;
+  uint32_t arch;                         /* 70: runs on compute capability 7.0; PTX on all later ones too, a cubin on later minors of its major */
+  const void* bytes;                     /* PTX: zero-terminated */
+  uint64_t size;                         /* PTX: with the terminating zero */
+} BendGpuCode;
+
+typedef struct BendGpuProgram {
+  uint32_t task_stride;                  /* bytes of a task record: a multiple of 16, room for the largest payload */
+  uint32_t entry_count;
+  uint32_t site_count;
+  uint32_t code_count;
+  const BendGpuEntry* entries;
+  const char* const* sites;              /* texts of run-time error places, as bend_fail gets them */
+  const BendGpuCode* codes;              /* none: nothing runs on a device */
+  const char* statics;                   /* name of the device global that holds all immortal nodes, or null */
+  void (*emulated_round)(void* control, uint32_t thread, uint32_t threads); /* or null */
+} BendGpuProgram;
+
 enum BendMainKind { BEND_MAIN_IO = 1, BEND_MAIN_VALUE = 2 };
 
 typedef struct BendProgram {
@@ -123,13 +156,20 @@ typedef struct BendProgram {
   const BendDataInfo* string_info;       /* String, null when unused */
   const BendDataInfo* op_info;           /* IO.OP: 0 Emit{any}, 1 Halt{u32, String}, 2 Request{any: object} */
   const char* name;
+  const BendGpuProgram* gpu;             /* null: the program has no `!` */
 } BendProgram;
 
 /* Runs a program to its end. argv[0] is the executable, or the file as written under `bendc run`. Returns the exit status. */
 typedef struct BendOptions {             /* 0 / null: take the environment's or the default */
   uint32_t threads;
-  const char* gpu;
+  const char* gpu;                       /* auto, off, require, emulate */
   const char* file;                      /* `run`: argv[0] as IO.args shows it */
+  const char* gpu_device;                /* index or UUID */
+  const char* gpu_memory;                /* 8GB */
+  const char* gpu_fork;
+  const char* gpu_threshold;
+  uint32_t stats;                        /* 1: counters on stderr at the end */
+  uint32_t reserved;
 } BendOptions;
 int bend_start(const BendProgram* program, const BendOptions* options, int argc, char** argv);
 

@@ -30,7 +30,7 @@ ModuleEmitter::ModuleEmitter(const flow::Module& module, llvm::Module& llvm_modu
   ctor_type_ = llvm::StructType::create(context, {i32, i32, layout_type_, ptr}, "BendCtorInfo");
   data_type_ = llvm::StructType::create(context, {i32, i32, ptr, ptr}, "BendDataInfo");
   object_type_ = llvm::StructType::create(context, {i32, i32, layout_type_, ptr, ptr, ptr, i32, i32, ptr}, "BendObjectInfo");
-  program_type_ = llvm::StructType::create(context, {i32, i32, ptr, ptr, ptr, i32, i32, ptr, ptr, ptr}, "BendProgram");
+  program_type_ = llvm::StructType::create(context, {i32, i32, ptr, ptr, ptr, i32, i32, ptr, ptr, ptr, ptr}, "BendProgram");
 
   llvm::MDBuilder md(context);
   unlikely_ = md.createUnlikelyBranchWeights();

@@ -271,7 +271,7 @@ void FuncEmitter::tail(const flow::Node& node) {
   llvm::CallInst* call = b_.CreateCall(target, args);
   call->setCallingConv(target->getCallingConv());
   const bool cycle = m_.tails.cyclic[id_.index] && m_.tails.group[id_.index] == m_.tails.group[node.func.index];
-  call->setTailCallKind(cycle ? llvm::CallInst::TCK_MustTail : llvm::CallInst::TCK_Tail);
+  call->setTailCallKind(cycle ? guaranteed_tail(*b_.GetInsertBlock()->getParent(), *target->getFunctionType()) : llvm::CallInst::TCK_Tail);
   if (call->getType()->isVoidTy()) b_.CreateRetVoid();
   else b_.CreateRet(call);
 }

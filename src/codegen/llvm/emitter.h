@@ -41,6 +41,11 @@ struct TailGroups {
 // The closure application `let x = apply ..; ret x` in tail position.
 [[nodiscard]] bool is_tail_apply(const flow::Module& module, const flow::Node& node);
 
+// The mark that makes a call in tail position, from `caller` to a function of type `callee`, both of the tail-call convention, take no
+// stack. `musttail` says so to every pass, but LLVM 22 loses stack arguments of such calls (`tail` moves them rightly); so it is used
+// only where both sides' arguments fit registers.
+[[nodiscard]] llvm::CallInst::TailCallKind guaranteed_tail(const llvm::Function& caller, const llvm::FunctionType& callee);
+
 class ModuleEmitter {
  public:
   ModuleEmitter(const flow::Module& module, llvm::Module& ir, const EmitOptions& options);

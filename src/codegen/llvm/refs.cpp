@@ -136,7 +136,7 @@ Leaves ModuleEmitter::apply(Builder& b, llvm::Value* worker, llvm::Value* closur
   llvm::CallInst* call = b.CreateCall(code_type(fn), code, args);
   call->setCallingConv(llvm::CallingConv::Tail);
   if (must_tail) {
-    call->setTailCallKind(llvm::CallInst::TCK_MustTail);
+    call->setTailCallKind(guaranteed_tail(*b.GetInsertBlock()->getParent(), *call->getFunctionType()));
     if (call->getType()->isVoidTy()) b.CreateRetVoid();
     else b.CreateRet(call);
     return {};

@@ -16,7 +16,7 @@ using flow::TypeKind;
 // The LLVM struct types of these are built field by field in ModuleEmitter's constructor.
 static_assert(sizeof(BendSlot) == 16 && sizeof(BendLayout) == 24 && sizeof(BendSumInfo) == 16 && sizeof(BendCtorInfo) == 40);
 static_assert(sizeof(BendDataInfo) == 24 && sizeof(BendObjectInfo) == 72 && offsetof(BendObjectInfo, code) == 32);
-static_assert(sizeof(BendProgram) == 64);
+static_assert(sizeof(BendProgram) == 72);
 
 llvm::Constant* ModuleEmitter::constant(llvm::StructType* type, llvm::ArrayRef<llvm::Constant*> fields) {
   return llvm::ConstantStruct::get(type, fields);
@@ -206,7 +206,7 @@ llvm::Function* ModuleEmitter::emit_code(FuncId id, uint32_t captures) {
   for (unsigned i = object_index + 1; i < code->arg_size(); ++i) args.push_back(code->getArg(i));
   llvm::CallInst* call = b.CreateCall(target, args);
   call->setCallingConv(target->getCallingConv());
-  call->setTailCallKind(target->getCallingConv() == llvm::CallingConv::Tail ? llvm::CallInst::TCK_MustTail : llvm::CallInst::TCK_Tail);
+  call->setTailCallKind(target->getCallingConv() == llvm::CallingConv::Tail ? guaranteed_tail(*code, *target->getFunctionType()) : llvm::CallInst::TCK_Tail);
   if (call->getType()->isVoidTy()) b.CreateRetVoid();
   else b.CreateRet(call);
   return code;
@@ -325,7 +325,7 @@ void ModuleEmitter::emit_entry() {
   objects_ = nullptr;
 
   llvm::Constant* row = constant(program_type_, {number(BEND_ABI_VERSION), number(io ? BEND_MAIN_IO : BEND_MAIN_VALUE), entry, apply_unit, table,
-                                                 number(rows.size()), number(0), string_info, op_info, text(options.program_name)});
+                                                 number(rows.size()), number(0), string_info, op_info, text(options.program_name), null});
   auto* program = new llvm::GlobalVariable(ir, program_type_, true, llvm::GlobalValue::ExternalLinkage, row, "bend_program");
   program->setAlignment(llvm::Align(8));
 }

@@ -10,7 +10,19 @@ using flow::TypeKind;
 namespace {
 // x86-64 returns in rax, rdx, rcx and xmm0, xmm1; more would be demoted to memory by LLVM, which rules out `musttail`.
 constexpr size_t kMaxIntResults = 3, kMaxFloatResults = 2;
+// And takes arguments in rdi, rsi, rdx, rcx, r8, r9 and xmm0 to xmm7.
+constexpr size_t kMaxIntArguments = 6, kMaxFloatArguments = 8;
+
+bool fits_registers(const llvm::FunctionType& type) {
+  size_t ints = 0, floats = 0;
+  for (llvm::Type* argument : type.params()) (argument->isFloatingPointTy() ? floats : ints) += 1;
+  return ints <= kMaxIntArguments && floats <= kMaxFloatArguments;
+}
 }  // namespace
+
+llvm::CallInst::TailCallKind guaranteed_tail(const llvm::Function& caller, const llvm::FunctionType& callee) {
+  return fits_registers(*caller.getFunctionType()) && fits_registers(callee) ? llvm::CallInst::TCK_MustTail : llvm::CallInst::TCK_Tail;
+}
 
 llvm::Type* ModuleEmitter::leaf_type(LeafKind kind) const {
   switch (kind) {

@@ -1,0 +1,133 @@
+/* The contract between the runtime's executor and generated device code: plain C, addresses as u64 so that both sides see one layout.
+
+   A device program is a machine of segments. A task is { segment, parent, arguments }; one device thread runs it as a loop over segments,
+   without native recursion. The executor launches rounds over a queue of tasks until no task is left and the root has returned.
+
+     bend_round(BendDeviceControl*)             the kernel: 1-D grid, BEND_BLOCK_THREADS threads a block
+     emulated_round(control, thread, threads)   the same machine compiled for the host; runs what `thread` of `threads` would do, to its end
+
+   The grid is fixed and knows nothing of the number of tasks: threads take IN tasks until none is left, by stride
+   (i = thread; i < in_count; i += threads) or through next_task, one atomic a warp. Between rounds the kernel bend_flip (the runtime's own)
+   makes OUT the next IN and chooses the mode, so that many rounds are enqueued without the host in between.
+
+   Rules of a task
+     tail g(args)         the same thread goes on with segment g.
+     call, or a fork while it runs sequentially: a BendFrame from the heap holds the continuation's segment and payload; the children run in
+                          this thread one after another. `ret v` with a frame as parent stores v and goes on there.
+     a fork in parallel:  a BendJoin from the heap; k children appended to OUT (one atomic a warp or block). `ret v` with a join as parent
+                          stores v into its slot of the join's payload, then counts `remaining` down (acquire and release at device scope); the
+                          last arriver goes on with the join's segment in the same thread.
+     ret v, parent 0:     stores v as a value in memory (BendGpuEntry.result) at control->result, then finished = 1.
+   A fork is parallel when mode is BEND_MODE_PARALLEL, or when the thread has gone through more than `budget` segments since it took its
+   IN task (0: no budget): a skewed tree is so dealt out again instead of being finished by one thread. It is sequential when the forking
+   def has a size measure below `threshold`, and when OUT is full.
+   OUT overflow: a thread that gets out positions p..p+k-1 with p + k > queue_capacity runs the fork sequentially and writes a record with
+   segment BEND_SEGMENT_NONE into each of its positions below queue_capacity; out_count may end above the capacity, the reader takes the smaller.
+
+   Heap: threads take chunks of chunk_bytes (or a larger size at once) from heap_cursor by one atomic and cut them in their
+   BendDeviceThread, which lives through all rounds of a call: at most resident_threads threads run at a time and each owns the record of its global
+   thread index. Freed nodes of 16..BEND_DEVICE_SMALL bytes go to the thread's free_lists (link in the first 8 bytes), larger ones are left.
+   A cursor past heap_limit is error 3; the thread that sees it posts and ends its task (and every other thread soon, see `error`).
+
+   Errors: the first one wins: compare-exchange of `error` from 0 to number | site << 32 (site: index into BendGpuProgram.sites, or
+   BEND_NO_SITE); then error_detail may be set by the winner (a depth, a size). A thread that has posted, or sees error != 0 when it takes a task,
+   ends. Loops without calls need not look: a round that never ends is the program's own.
+
+   Words are those of abi.h with device addresses. Counts of values that come from the host are the references inside the arguments; nothing
+   of a call stays on the device after it, so counts of the result need not be exact: the host counts the references that it finds. Immortal
+   nodes (static strings) may be in the result. Arrays of the arguments keep their block: handles to one block arrive as handles to one. */
+#ifndef BEND_RUNTIME_GPU_DEVICE_ABI_H
+#define BEND_RUNTIME_GPU_DEVICE_ABI_H
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define BEND_BLOCK_THREADS 128u
+#define BEND_SEGMENT_NONE 0xFFFFFFFFu
+#define BEND_NO_SITE 0xFFFFFFFFu
+#define BEND_DEVICE_SMALL 128u           /* largest node kept in a thread's free lists */
+#define BEND_DEVICE_CLASSES 17u          /* class c holds nodes of 8*c bytes, c = 2..16 */
+#define BEND_TASK_HEADER 16u             /* bytes before a task's payload */
+#define BEND_JOIN_HEADER 16u
+#define BEND_PARENT_ADDRESS 0x0000FFFFFFFFFFFEull /* of a parent word that is a join */
+#define BEND_PARENT_SLOT 48u             /* bits 48..63 of a join's parent word: the child's index */
+#define BEND_KERNEL_NAME "bend_round"
+
+enum BendMode { BEND_MODE_PARALLEL = 0, BEND_MODE_SEQUENTIAL = 1 };
+
+/* One record of a queue: task_stride bytes (a multiple of 16), the payload is the C struct of the segment's parameters at offset 16. */
+typedef struct BendTaskRecord {
+  uint32_t segment;                      /* BEND_SEGMENT_NONE: skip */
+  uint32_t flags;                        /* 0; free for generated code */
+  uint64_t parent;                       /* 0 root; bit 0 set: join address | 1 | slot << 48; else a frame's address */
+} BendTaskRecord;
+
+/* Both are followed by the payload: the C struct of the continuation segment's parameters (results first, then live values), and in a frame
+   by what generated code needs besides (arguments of children that have not run). At least 16-byte aligned. */
+typedef struct BendJoin {
+  uint64_t parent;                       /* of the forking task */
+  uint32_t remaining;                    /* atomic: children that have not returned */
+  uint32_t segment;                      /* the continuation */
+} BendJoin;
+
+typedef struct BendFrame {
+  uint64_t parent;
+  uint32_t next_child;                   /* index of the child that runs now */
+  uint32_t segment;
+} BendFrame;
+
+/* One per resident thread, zeroed at the start of a call; 160 bytes. */
+typedef struct BendDeviceThread {
+  uint64_t bump;
+  uint64_t limit;
+  uint64_t free_lists[BEND_DEVICE_CLASSES];
+  uint64_t reserved;                     /* free for generated code */
+} BendDeviceThread;
+
+/* Atomics that many threads hit have a 128-byte line of their own. */
+typedef struct BendDeviceControl {
+  /* line 0: read by everybody, written between rounds only */
+  uint64_t in_queue;                     /* address of in_count records */
+  uint64_t out_queue;
+  uint64_t heap_limit;
+  uint64_t threads;                      /* address of resident_threads BendDeviceThread */
+  uint64_t result;                       /* address of the result value, 16-byte aligned */
+  uint64_t threshold;                    /* a size measure below this runs sequentially */
+  uint32_t in_count;
+  uint32_t queue_capacity;               /* records a queue */
+  uint32_t task_stride;
+  uint32_t mode;                         /* BendMode */
+  uint32_t budget;                       /* segments a task may run sequentially before its forks are parallel; 0: no limit */
+  uint32_t chunk_bytes;                  /* heap chunk, a power of two, at least 256 */
+  uint32_t resident_threads;             /* threads of the grid */
+  uint32_t entry;                        /* index of the BendGpuEntry, for messages */
+  uint64_t reserved0[6];
+  /* line 1 */
+  uint64_t heap_cursor;                  /* atomic */
+  uint64_t reserved1[15];
+  /* line 2 */
+  uint32_t out_count;                    /* atomic */
+  uint32_t reserved2[31];
+  /* line 3 */
+  uint32_t next_task;                    /* atomic; 0 at the start of a round */
+  uint32_t reserved3[31];
+  /* line 4 */
+  uint64_t error;                        /* atomic: 0, or number | site << 32 */
+  uint64_t error_detail;
+  uint32_t finished;                     /* 1: the root has returned */
+  uint32_t rounds;                       /* counted by bend_flip, with tasks and the rest below */
+  uint32_t target;                       /* IN counts from this on run in mode sequential */
+  uint32_t sequential_budget;            /* `budget` of sequential rounds */
+  uint64_t tasks;                        /* sum of in_count */
+  uint64_t widest;                       /* largest in_count */
+  uint64_t statistics[10];               /* free for generated code */
+} BendDeviceControl;
+
+#ifdef __cplusplus
+}
+static_assert(sizeof(BendTaskRecord) == 16 && sizeof(BendJoin) == 16 && sizeof(BendFrame) == 16 && sizeof(BendDeviceThread) == 160);
+static_assert(sizeof(BendDeviceControl) == 640);
+#endif
+#endif
