@@ -13,6 +13,12 @@ using core::Quantity;
 using core::TermId;
 using core::TermKind;
 
+namespace {
+
+constexpr size_t kChunk = 256;   // constructors of one chain in one function
+
+}  // namespace
+
 void Lowerer::lower(TermId t, Scope s, const Value* goal, PendingList pending, Dest& dest) {
   for (;;) {
     stop_at_limit();
@@ -371,6 +377,10 @@ Operand Lowerer::construct(TermId t, Scope s, const Value* goal) {
     stop_at_limit();
     const core::Term term = book_.terms[t];
     goal = m_.whnf(goal);
+    if (layers.size() == kChunk && term.kind == TermKind::Ctr) {
+      value = construct_apart(t, s, goal);
+      break;
+    }
     if (term.kind != TermKind::Ctr || goal->tag != Tag::Adt) {
       if (term.kind == TermKind::Ctr) internal("a constructor whose type is no datatype");
       value = check(t, s, goal);
@@ -437,6 +447,28 @@ Operand Lowerer::construct(TermId t, Scope s, const Value* goal) {
   }
   span_ = span;
   return value;
+}
+
+// The rest of a long chain in a function of its own: code generation takes more than linear time in the size of a function (a list of
+// 20,000 literals: 31 s in one piece).
+Operand Lowerer::construct_apart(TermId t, Scope s, const Value* goal) {
+  const RepId rep = reps_.of(goal);
+  Builder* outer = b_;
+  Builder* root = outer;
+  while (root->outer != nullptr) root = root->outer;
+  const flow::FuncId func = new_func(fmt::format("{}.part{}", out_.funcs[root->func].name, root->lambdas++), span_);
+  set_signature(func, {}, rep);
+  Builder builder;
+  open(builder, func, outer);
+  ret(coerce(construct(t, s, goal), rep).var);
+  close(builder);
+  std::vector<flow::VarId> captured, params;
+  for (const auto& [from, mine] : builder.captures) {
+    captured.push_back(from);
+    params.push_back(mine);
+  }
+  out_.funcs[func].params = std::move(params);
+  return {call(func, captured, reps_.flow(rep)), rep};
 }
 
 // q <&> r on quantities known at run time: &2 gives r; &0 gives &0; &1 gives &0 for &0, else &1.

@@ -143,6 +143,7 @@ class Lowerer {
   [[nodiscard]] bool lower_fork(std::span<const core::LetRow> rows, std::span<const uint32_t> live, Scope s, std::vector<Typed>& out);
   [[nodiscard]] Operand literal(core::TermId term, const Value* goal);
   [[nodiscard]] Operand construct(core::TermId term, Scope s, const Value* goal);
+  [[nodiscard]] Operand construct_apart(core::TermId term, Scope s, const Value* goal);
   [[nodiscard]] Operand meet(const core::Term& term, Scope s);
   [[nodiscard]] bool occurs(core::TermId term, uint32_t level) const;
 

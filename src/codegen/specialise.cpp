@@ -209,8 +209,14 @@ void Lowerer::lower_foreign_body(core::DefId id, const Callable& callable, std::
     } else if (path.starts_with("native:")) {
       effect.name = path.substr(7, path.size() - 7 - 2);
     } else {
-      effect.name = name_of(def.name);
+      // The handler is named after the def's own name; its file is found from the file that declares it.
+      const std::string_view full = names_.text(def.name);
+      effect.name = full.substr(full.rfind(':') + 1);
       effect.c_path = path;
+      if (def.span.valid() && !path.starts_with('/')) {
+        const std::string& file = sources_[def.span.file].path;
+        if (const size_t slash = file.rfind('/'); slash != std::string::npos) effect.c_path = file.substr(0, slash + 1) + path;
+      }
     }
     it = effects_.emplace(id, out_.effects.add(std::move(effect))).first;
   }
