@@ -4,7 +4,8 @@
    without native recursion. The executor launches rounds over a queue of tasks until no task is left and the root has returned.
 
      bend_round(BendDeviceControl*)             the kernel: 1-D grid, BEND_BLOCK_THREADS threads a block
-     emulated_round(control, thread, threads)   the same machine compiled for the host; runs what `thread` of `threads` would do, to its end
+     emulated_round(control, thread, threads)   the same machine compiled for the host; runs what `thread` of `threads` would do, to its end.
+                                                Call it through bend_emulated_thread (emulated_exit.h): an error leaves it by longjmp
 
    The grid is fixed and knows nothing of the number of tasks: threads take IN tasks until none is left, by stride
    (i = thread; i < in_count; i += threads) or through next_task, one atomic a warp. Between rounds the kernel bend_flip (the runtime's own)
@@ -52,7 +53,7 @@ extern "C" {
 #define BEND_TASK_HEADER 16u             /* bytes before a task's payload */
 #define BEND_JOIN_HEADER 16u
 #define BEND_PARENT_ADDRESS 0x0000FFFFFFFFFFFEull /* of a parent word that is a join */
-#define BEND_PARENT_SLOT 48u             /* bits 48..63 of a join's parent word: the child's index */
+#define BEND_PARENT_SLOT 48u             /* bits 48..63 of a join's parent word: byte offset of the child's result in the join */
 #define BEND_KERNEL_NAME "bend_round"
 
 enum BendMode { BEND_MODE_PARALLEL = 0, BEND_MODE_SEQUENTIAL = 1 };
@@ -61,7 +62,7 @@ enum BendMode { BEND_MODE_PARALLEL = 0, BEND_MODE_SEQUENTIAL = 1 };
 typedef struct BendTaskRecord {
   uint32_t segment;                      /* BEND_SEGMENT_NONE: skip */
   uint32_t flags;                        /* 0; free for generated code */
-  uint64_t parent;                       /* 0 root; bit 0 set: join address | 1 | slot << 48; else a frame's address */
+  uint64_t parent;                       /* 0 root; bit 0 set: join address | 1 | slot << 48; else a frame's address. slot: byte offset of the result's place */
 } BendTaskRecord;
 
 /* Both are followed by the payload: the C struct of the continuation segment's parameters (results first, then live values), and in a frame
@@ -74,7 +75,7 @@ typedef struct BendJoin {
 
 typedef struct BendFrame {
   uint64_t parent;
-  uint32_t next_child;                   /* index of the child that runs now */
+  uint32_t slot;                         /* byte offset of the place for the result of the child that runs now */
   uint32_t segment;
 } BendFrame;
 
@@ -103,7 +104,8 @@ typedef struct BendDeviceControl {
   uint32_t chunk_bytes;                  /* heap chunk, a power of two, at least 256 */
   uint32_t resident_threads;             /* threads of the grid */
   uint32_t entry;                        /* index of the BendGpuEntry, for messages */
-  uint64_t reserved0[6];
+  uint64_t emulated_exit;                /* emulator: where a thread that has posted an error goes (emulated_exit.h) */
+  uint64_t reserved0[5];
   /* line 1 */
   uint64_t heap_cursor;                  /* atomic */
   uint64_t reserved1[15];

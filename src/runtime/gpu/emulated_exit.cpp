@@ -1,0 +1,21 @@
+#include "runtime/gpu/emulated_exit.h"
+
+#include <setjmp.h>
+
+#include "runtime/runtime.h"
+
+namespace bendc::rt::gpu {
+
+// Generated code holds nothing that would need unwinding.
+void bend_emulated_thread(void (*round)(void*, uint32_t, uint32_t), BendDeviceControl* control, uint32_t thread, uint32_t threads) {
+  jmp_buf here;
+  control->emulated_exit = reinterpret_cast<uint64_t>(&here);
+  if (setjmp(here) == 0) round(control, thread, threads);
+  control->emulated_exit = 0;
+}
+
+}  // namespace bendc::rt::gpu
+
+void bend_emulated_exit(void* control) {
+  longjmp(*reinterpret_cast<jmp_buf*>(static_cast<BendDeviceControl*>(control)->emulated_exit), 1);
+}

@@ -1,0 +1,11 @@
+// How an emulated device thread ends early. On a device a thread that has posted an error executes `exit`, from any depth of calls; its
+// emulated twin jumps back to here. In: emulated_round and what it takes; out: it has returned, by itself or by an error.
+#pragma once
+#include "runtime/abi.h"
+#include "runtime/gpu/device_abi.h"
+
+namespace bendc::rt::gpu {
+
+void bend_emulated_thread(void (*round)(void*, uint32_t, uint32_t), BendDeviceControl* control, uint32_t thread, uint32_t threads);
+
+}  // namespace bendc::rt::gpu
