@@ -298,7 +298,7 @@ class CaseRun {
   void dumps() {
     for (const DumpCheck& dump : case_.dumps) {
       constexpr std::string_view kForms[] = {"ast", "core", "flow", "llvm", "llvm-opt", "asm"};
-      bool stage = std::find(std::begin(kForms), std::end(kForms), dump.what) != std::end(kForms);
+      bool stage = dump.what.starts_with("after:") || std::find(std::begin(kForms), std::end(kForms), dump.what) != std::end(kForms);
       std::string option = fmt::format("--dump={}{}", stage ? "" : "after:", dump.what);
       ProcessResult result = run(append(compiler_words({"build", "-o", executable(), option}), {file_.string()}));
       if (is_unsupported(result, error_codes(result.err), std::nullopt)) {
