@@ -290,6 +290,12 @@ flow::VarId Lowerer::call(flow::FuncId func, std::span<const flow::VarId> args, 
   return let(e, type);
 }
 
+uint64_t Lowerer::string_index(const std::u32string& text) {
+  auto [it, fresh] = strings_.emplace(text, out_.strings.size());
+  if (fresh) out_.strings.push_back(text);
+  return it->second;
+}
+
 void Lowerer::ret(flow::VarId var) {
   flow::Node node;
   node.kind = flow::NodeKind::Ret;

@@ -344,8 +344,7 @@ Operand Lowerer::literal(TermId t, const Value* goal) {
   if (term.kind == TermKind::Str) {
     const RepId rep = reps_.adt(reps_.string_data);
     const flow::TypeId type = reps_.flow(rep);
-    out_.strings.push_back(book_.strings[term.a]);
-    return {expr(flow::ExprKind::Str, {}, type, out_.strings.size() - 1, 0, "s"), rep};
+    return {expr(flow::ExprKind::Str, {}, type, string_index(book_.strings[term.a]), 0, "s"), rep};
   }
   RepKind kind = RepKind::U32;
   core::DataId own = reps_.u32_data;

@@ -119,6 +119,7 @@ class Lowerer {
   [[nodiscard]] flow::VarId prim(flow::Prim prim, std::span<const flow::VarId> args, flow::TypeId type, std::string name = {});
   [[nodiscard]] flow::VarId prim(flow::Prim p, std::initializer_list<flow::VarId> args, flow::TypeId type) { return prim(p, std::span(args.begin(), args.size()), type); }
   [[nodiscard]] flow::VarId call(flow::FuncId func, std::span<const flow::VarId> args, flow::TypeId type, bool bang = false);
+  [[nodiscard]] uint64_t string_index(const std::u32string& text);
   void ret(flow::VarId var);
   void abort(uint64_t code);                                 // what follows is unreachable
   [[nodiscard]] Operand unreachable(RepId rep);              // abort, and a variable to go on with
@@ -237,6 +238,7 @@ class Lowerer {
   std::map<std::pair<uint32_t, uint32_t>, flow::FuncId> conversions_;
   std::map<uint32_t, flow::FuncId> apply_functions_, shows_;
   flow::FuncId bit_function_;
+  std::unordered_map<std::u32string, uint64_t> strings_;
 };
 
 }  // namespace bendc

@@ -40,8 +40,7 @@ bool Lowerer::showable(RepId root) {
 void Lowerer::show_text(std::string_view text) {
   const RepId rep = reps_.adt(reps_.string_data);
   const flow::TypeId type = reps_.flow(rep);
-  out_.strings.push_back(decode(text));
-  const flow::VarId s = expr(flow::ExprKind::Str, {}, type, out_.strings.size() - 1, 0, "s");
+  const flow::VarId s = expr(flow::ExprKind::Str, {}, type, string_index(decode(text)), 0, "s");
   (void)prim(flow::Prim::ShowText, {s}, unit_type());
 }
 

@@ -71,6 +71,7 @@ uint32_t Lowerer::instance(core::DefId id, std::vector<StaticArg> statics) {
 
   Callable callable;
   std::vector<const Value*> values;
+  std::vector<Name> param_names;
   const Value* type = m_.all_of_def(id);
   uint32_t next = 0;
   for (uint32_t i = 0; i < arity; ++i) {
@@ -85,6 +86,7 @@ uint32_t Lowerer::instance(core::DefId id, std::vector<StaticArg> statics) {
       values.push_back(arg.value);
     } else {
       callable.params.push_back(reps_.of(domain));
+      param_names.push_back(m_.binder_name(type));
       values.push_back(nullptr);
     }
     type = m_.codomain(type, values.back() != nullptr ? values.back() : reps_.opaque(domain));
@@ -97,6 +99,8 @@ uint32_t Lowerer::instance(core::DefId id, std::vector<StaticArg> statics) {
   ++instance_counts_[id];
   callable.func = new_func(name_of(def.name), def.span);
   set_signature(callable.func, callable.params, callable.result);
+  for (size_t i = 0; i < param_names.size(); ++i)
+    if (param_names[i].valid() && names_.text(param_names[i]) != "_") out_.vars[out_.funcs[callable.func].params[i]].name = names_.text(param_names[i]);
   const uint32_t index = static_cast<uint32_t>(callables_.size());
   callables_.push_back(callable);
   instances_.emplace(std::move(key), index);
