@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "codegen/llvm/context.h"
 #include "driver/commands.h"
 #include "driver/pipeline.h"
 
@@ -41,6 +42,7 @@ void add_code_options(CLI::App* command, Options& options, const char* levels) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  bendc::codegen::start_back_end();
   Options options;
   std::string subject;
   CLI::App app{"bendc: compiles and checks Bend 2 programs"};

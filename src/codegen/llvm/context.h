@@ -22,6 +22,9 @@ struct Machine;
 struct MachineDeleter { void operator()(Machine* machine) const; };
 using MachinePtr = std::unique_ptr<Machine, MachineDeleter>;
 
+// Once per process, before anything else here: routes LLVM's fatal errors to internal_error.
+void start_back_end();
+
 enum class TargetKind : uint8_t { Host, Device };
 
 struct MachineOptions {

@@ -251,4 +251,19 @@ llvm::Function* ModuleEmitter::release_helper(TypeId id) {
   });
 }
 
+// Out of line: every match on a boxed value has this path, and inlined it is most of the function's code.
+void ModuleEmitter::keep_fields(Builder& b, llvm::Value* worker, TypeId id, llvm::Value* word, uint32_t ctor) {
+  const DataId data = flow.types[id].data;
+  const std::string name = "bend.keep.D" + std::to_string(data.index) + "." + std::to_string(ctor);
+  llvm::Function* function = helper(name, llvm::FunctionType::get(void_type, {ptr, i64}, false), [&](llvm::Function* fn, Builder& body) {
+    fn->addFnAttr(llvm::Attribute::NoInline);
+    const std::vector<TypeId>& fields = flow.datas[data].ctors[ctor].fields;
+    for (uint32_t i = 0; i < fields.size(); ++i)
+      if (layouts.of(fields[i]).counted) retain(body, fields[i], ref_field(body, fn->getArg(1), data, ctor, i), nullptr);
+    release(body, fn->getArg(0), id, {fn->getArg(1)});
+    body.CreateRetVoid();
+  });
+  b.CreateCall(function, {worker, word})->setCallingConv(function->getCallingConv());
+}
+
 }  // namespace bendc::codegen

@@ -171,15 +171,13 @@ void FuncEmitter::open(const flow::Node& node) {
       if (!node.var.valid()) m_.free(b_, worker_, address, bytes);
       b_.CreateBr(opened);
       b_.SetInsertPoint(shared);
-      for (size_t i = 0; i < fields.size(); ++i) m_.retain(b_, layout.fields[i], fields[i], nullptr);
-      m_.release(b_, worker_, type(node.subject), {word});
-      llvm::BasicBlock* shared_end = b_.GetInsertBlock();
+      m_.keep_fields(b_, worker_, type(node.subject), word, ctor);
       b_.CreateBr(opened);
       b_.SetInsertPoint(opened);
       if (node.var.valid()) {
         llvm::PHINode* phi = b_.CreatePHI(m_.i64, 2);
         phi->addIncoming(memory, unique);
-        phi->addIncoming(b_.getInt64(0), shared_end);
+        phi->addIncoming(b_.getInt64(0), shared);
         token = phi;
       }
     }

@@ -92,6 +92,8 @@ class ModuleEmitter {
   // --- counts (counts.cpp) ---
   void retain(Builder& b, flow::TypeId type, LeafSpan leaves, llvm::Value* amount);
   void release(Builder& b, llvm::Value* worker, flow::TypeId type, LeafSpan leaves);
+  // Opening a shared node: one more reference to each field, one less to the node.
+  void keep_fields(Builder& b, llvm::Value* worker, flow::TypeId type, llvm::Value* word, uint32_t ctor);
   [[nodiscard]] llvm::Value* is_unique(Builder& b, llvm::Value* node);
   [[nodiscard]] bool counts_matter(flow::DataId data);        // some constructor is a node
 

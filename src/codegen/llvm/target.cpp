@@ -1,5 +1,6 @@
 // Target machines. `native` is what this CPU offers; a name (x86-64-v3) fixes the features, so that executables travel.
 #include <llvm-c/Core.h>
+#include <llvm-c/ErrorHandling.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
 #include <llvm/IR/DataLayout.h>
@@ -7,6 +8,7 @@
 #include <llvm/TargetParser/Triple.h>
 
 #include "codegen/llvm/machine.h"
+#include "support/internal.h"
 
 namespace bendc::codegen {
 
@@ -21,6 +23,12 @@ std::string take(char* text) {
 void MachineDeleter::operator()(Machine* machine) const {
   if (machine->target) LLVMDisposeTargetMachine(machine->target);
   delete machine;
+}
+
+// LLVM's fatal errors would abort the process with its own text; a user's program must never cause one, so each is an internal error.
+void start_back_end() {
+  LLVMResetFatalErrorHandler();
+  LLVMInstallFatalErrorHandler([](const char* reason) { internal_error("LLVM", reason); });
 }
 
 MachinePtr host_machine(const MachineOptions& options, std::string& error) {
