@@ -390,13 +390,13 @@ class Inserter {
   NodeId place(NodeId id, Live& live) {
     std::vector<NodeId> chain;
     while (true) {
-      const Node& n = m_.nodes[id];
       chain.push_back(id);
-      if (n.kind == NodeKind::Join) place_join(id);
-      if (n.kind == NodeKind::Case || n.kind == NodeKind::Switch || n.kind == NodeKind::Ret || n.kind == NodeKind::Tail || n.kind == NodeKind::Jump ||
-          n.kind == NodeKind::Abort)
+      const NodeKind kind = m_.nodes[id].kind;
+      if (kind == NodeKind::Join) place_join(id);   // adds nodes: no reference into the table may live across it
+      if (kind == NodeKind::Case || kind == NodeKind::Switch || kind == NodeKind::Ret || kind == NodeKind::Tail || kind == NodeKind::Jump ||
+          kind == NodeKind::Abort)
         break;
-      id = n.next;
+      id = m_.nodes[id].next;
     }
     NodeId after = place_end(chain.back(), live);
     for (size_t i = chain.size() - 1; i-- > 0;) after = place_step(chain[i], after, live);
