@@ -25,7 +25,7 @@ constexpr std::string_view kUsage = R"(usage: case_driver --bendc FILE --tests F
   --examples FOLDER more cases of ours, ids examples/..
   --shared FOLDER   cases from elsewhere; those equal to ours are left out
   --selftest FOLDER judge the driver itself: cases named pass_, fail_, unsupported_
-  --lanes A,B       check, dump, run, build, threads (default: all but threads)
+  --lanes A,B       check, dump, run, build, threads, emulated (default: the first four)
   --jobs N          cases at a time (default: the processors)
   --timeout S       seconds a process may take (default 20)
   --memory MIB      memory a process may fill (default 3072)

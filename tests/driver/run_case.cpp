@@ -83,6 +83,7 @@ class CaseRun {
       case Lane::Check: check(); break;
       case Lane::Run: program(run_words({})); break;
       case Lane::Threads: program(run_words({"--threads", "4"})); break;
+      case Lane::Emulated: program(run_words({"--gpu", "emulate"})); break;
       case Lane::Build: built_program(); break;
       case Lane::Dump: dumps(); break;
     }
@@ -342,7 +343,7 @@ std::optional<Lane> lane_named(std::string_view name) {
 
 std::vector<Lane> lanes_of(const Case& c, const std::vector<Lane>& chosen) {
   auto allowed = [&](Lane lane) {
-    bool runs = lane == Lane::Run || lane == Lane::Build || lane == Lane::Threads;
+    bool runs = lane == Lane::Run || lane == Lane::Build || lane == Lane::Threads || lane == Lane::Emulated;
     if (!c.problems.empty()) return lane == chosen.front();
     if (lane == Lane::Check) return c.error || c.check || !c.warnings.empty();
     if (lane == Lane::Dump) return !c.dumps.empty();

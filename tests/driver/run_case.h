@@ -1,13 +1,13 @@
 // Runs one case on one lane and judges it. In: a Case, the bendc to test, limits. Out: a verdict and, for a failure, what differed.
 // Lanes: `check` (bendc check, or build for what must be refused there), `run` (bendc run), `build` (bendc build, then the executable), `threads`
-// (bendc run with four of them), `dump` (an intermediate form's lines). A program must give the same output on every lane it runs on.
+// (bendc run with four of them), `emulated` (bendc run with the GPU's code run by the emulator), `dump` (an intermediate form's lines). A program must give the same output on every lane it runs on.
 #pragma once
 #include "case.h"
 #include "process.h"
 
 namespace bendc::tests {
 
-enum class Lane { Check, Run, Build, Threads, Dump };
+enum class Lane { Check, Run, Build, Threads, Emulated, Dump };
 
 struct LaneInfo {
   Lane lane;
@@ -16,7 +16,7 @@ struct LaneInfo {
 };
 inline constexpr LaneInfo kLanes[] = {
     {Lane::Check, "check", true}, {Lane::Dump, "dump", true},        {Lane::Run, "run", true},
-    {Lane::Build, "build", true}, {Lane::Threads, "threads", false},
+    {Lane::Build, "build", true}, {Lane::Threads, "threads", false}, {Lane::Emulated, "emulated", false},
 };
 [[nodiscard]] std::string_view lane_name(Lane lane);
 [[nodiscard]] std::optional<Lane> lane_named(std::string_view name);
