@@ -12,6 +12,12 @@ Operand Lowerer::coerce(Operand op, RepId to) {
   if (!op.rep.valid() || !to.valid()) internal("a conversion without representations");
   if (reps_.same(op.rep, to)) return {op.var, to};
   const RepKind from_kind = reps_[op.rep].kind, to_kind = reps_[to].kind;
+  const bool boxes_array = (to_kind == RepKind::Any && from_kind == RepKind::Array) || (from_kind == RepKind::Any && to_kind == RepKind::Array);
+  if (boxes_array && reps_.undecided(from_kind == RepKind::Array ? op.rep : to)) {
+    // The other side of the box may know the element type and have laid out the block by it; a block cannot be converted.
+    fail(Code::U1, "the element type of an Array depends on run-time values here", "use the array at a type that is known when compiling");
+    return unreachable(to);
+  }
   if (to_kind == RepKind::Any) {
     const Operand uniform = coerce(op, reps_.uniform(op.rep));
     return {expr(flow::ExprKind::Box, std::span(&uniform.var, 1), reps_.flow(to)), to};

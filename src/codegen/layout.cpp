@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 namespace bendc {
 
@@ -267,6 +268,23 @@ RepId RepTable::adt(core::DataId data) {
     env = m_.extend(env, args.back().value);
   }
   return visit_adt(data, std::move(args), 0).rep;
+}
+
+bool RepTable::undecided(RepId root) const {
+  std::vector<RepId> todo{root};
+  std::unordered_set<RepId> seen;
+  while (!todo.empty()) {
+    const RepId id = todo.back();
+    todo.pop_back();
+    if (!seen.insert(id).second) continue;
+    const Rep& rep = reps_[id];
+    if (rep.kind == RepKind::Any) return true;
+    if (rep.kind == RepKind::Adt && rep.data == op_data) continue;   // every request holds boxes
+    if (rep.a.valid()) todo.push_back(rep.a);
+    if (rep.b.valid()) todo.push_back(rep.b);
+    for (const auto& fields : rep.fields) todo.insert(todo.end(), fields.begin(), fields.end());
+  }
+  return false;
 }
 
 RepId RepTable::uniform(RepId id) {

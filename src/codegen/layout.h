@@ -62,6 +62,7 @@ class RepTable {
   [[nodiscard]] RepId basic(RepKind kind) const { return basics_[static_cast<size_t>(kind)]; }
   [[nodiscard]] RepId any() const { return basic(RepKind::Any); }
   [[nodiscard]] RepId fn(RepId param, RepId result);
+  [[nodiscard]] bool undecided(RepId id) const;           // `any` somewhere inside
   [[nodiscard]] RepId adt(core::DataId data);             // a datatype without parameters, or its uniform representation
   [[nodiscard]] bool same(RepId a, RepId b) { return a == b || flow(a) == flow(b); }
 
