@@ -17,6 +17,7 @@ void bend_array_split(BendWorker* worker, BendWord array, const BendLayout* elem
 BendWord bend_array_node(BendWorker* worker, BendWord low, BendWord high, const BendLayout* element, const char* site);
 void bend_array_release(BendWorker* worker, BendWord array, const BendLayout* element);
 uint32_t bend_gpu_call(BendWorker* worker, const BendGpuEntry* entry, void* payload, void* result);
+void bend_emulated_exit(void* control) __attribute__((noreturn));
 void bend_fail(BendWorker* worker, uint32_t number, const char* site) __attribute__((noreturn));
 BendWord bend_string_literal(BendWorker* worker, const uint32_t* code_points, uint64_t count);
 void bend_show_text(BendWorker* worker, const char* bytes, uint64_t size);

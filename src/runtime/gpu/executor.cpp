@@ -1,0 +1,118 @@
+#include "runtime/gpu/executor.h"
+
+#include <string.h>
+
+#include "runtime/gpu/rounds.h"
+
+namespace bendc::rt::gpu {
+
+namespace {
+
+// A frontier of four tasks a resident thread keeps threads busy while their tasks differ in length; 2048 segments are some tens of
+// microseconds, a few times what another round costs.
+constexpr uint32_t kTasksPerThread = 4;
+constexpr uint32_t kSequentialBudget = 2048;
+constexpr uint32_t kFirstRounds = 4;
+constexpr uint32_t kMostRounds = 64;
+constexpr uint64_t kLook = 1024;
+constexpr uint64_t kLargestChunk = 4096;
+constexpr uint64_t kSmallestChunk = 256;
+
+bool check(const Space* space, const char* call, int code, Message* why) {
+  if (code == kSuccess) return true;
+  describe(&space->device->driver, call, code, why);
+  return false;
+}
+
+uint64_t align_up(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
+
+void fill_control(const Run* run, BendDeviceControl* c) {
+  const Space* space = run->space;
+  memset(c, 0, sizeof *c);
+  c->in_queue = space->queues[0];
+  c->out_queue = space->queues[1];
+  c->heap_cursor = align_up(space->heap + run->used, 256);
+  c->heap_limit = space->heap + run->top;
+  c->threads = space->threads;
+  c->result = space->result;
+  c->threshold = run->config->threshold;
+  c->in_count = 1;
+  c->queue_capacity = space->queue_capacity;
+  c->task_stride = space->task_stride;
+  c->resident_threads = space->resident_threads;
+  c->entry = run->entry;
+  uint64_t share = space->heap_bytes / 16 / space->resident_threads;
+  c->chunk_bytes = static_cast<uint32_t>(kSmallestChunk);
+  while (c->chunk_bytes < kLargestChunk && c->chunk_bytes * 2 <= share) c->chunk_bytes *= 2;
+  c->target = space->resident_threads * kTasksPerThread;
+  if (c->target > space->queue_capacity / 2) c->target = space->queue_capacity / 2;
+  c->sequential_budget = kSequentialBudget;
+  if (!space->device) emulate_limits(run, c);
+  switch (run->config->fork) {
+    case Fork::Auto: break;
+    case Fork::Host: c->target = UINT32_MAX; break;
+    case Fork::Sequential:
+      c->target = 0;
+      c->sequential_budget = 0;
+      break;
+  }
+  c->mode = c->in_count >= c->target ? BEND_MODE_SEQUENTIAL : BEND_MODE_PARALLEL;
+  c->budget = c->mode == BEND_MODE_SEQUENTIAL ? c->sequential_budget : 0;
+}
+
+bool emulate(Run* run) {
+  BendDeviceControl* c = reinterpret_cast<BendDeviceControl*>(run->space->control);
+  for (uint64_t round = 0; c->in_count > 0; ++round) {
+    emulate_round(run, c, round);
+    flip(c);
+  }
+  *run->control = *c;
+  memcpy(run->result, reinterpret_cast<const void*>(run->space->result), kResultBytes);
+  return true;
+}
+
+bool launch(Run* run, Message* why) {
+  Space* space = run->space;
+  const Device* device = space->device;
+  const Driver& d = device->driver;
+  const BendDeviceControl* seen = reinterpret_cast<const BendDeviceControl*>(space->pinned);
+  void* arguments[] = {&space->control};
+  uint32_t rounds = kFirstRounds;
+  do {
+    for (uint32_t i = 0; i < rounds; ++i) {
+      if (!check(space, "cuLaunchKernel bend_round", d.launch(device->round, device->blocks, 1, 1, BEND_BLOCK_THREADS, 1, 1, 0, device->stream, arguments, nullptr), why)) return false;
+      if (!check(space, "cuLaunchKernel bend_flip", d.launch(device->flip, 1, 1, 1, 1, 1, 1, 0, device->stream, arguments, nullptr), why)) return false;
+    }
+    run->counters->launches += 2 * rounds;
+    run->counters->looks += 1;
+    // The result lies behind the control block: small ones come back in the same copy.
+    if (!check(space, "cuMemcpyDtoHAsync", d.copy_out(space->pinned, space->control, kLook, device->stream), why)) return false;
+    if (!space_wait(space, why)) return false;
+    if (rounds < kMostRounds) rounds *= 2;
+  } while (seen->in_count > 0);
+  *run->control = *seen;
+  return true;
+}
+
+}  // namespace
+
+bool run_rounds(Run* run, Message* why) {
+  Space* space = run->space;
+  fill_control(run, run->control);
+  if (!space_put(space, space->control, run->control, sizeof *run->control, why) || !space_put(space, space->queues[0], run->record, space->task_stride, why) ||
+      !space_zero(space, space->threads, static_cast<uint64_t>(space->resident_threads) * sizeof(BendDeviceThread), why))
+    return false;
+  if (!(space->device ? launch(run, why) : emulate(run))) return false;
+  Counters* k = run->counters;
+  k->rounds += run->control->rounds;
+  k->tasks += run->control->tasks;
+  if (run->control->widest > k->widest) k->widest = run->control->widest;
+  if (!space->device || run->control->error) return true;
+  const uint64_t bytes = run->program->entries[run->entry].result.size;
+  const uint64_t offset = space->result - space->control;
+  if (offset + bytes > kLook && (!space_get(space, space->pinned + offset, space->result, bytes, why) || !space_wait(space, why))) return false;
+  memcpy(run->result, space->pinned + offset, bytes);
+  return true;
+}
+
+}  // namespace bendc::rt::gpu

@@ -1,0 +1,34 @@
+// Runs a device machine: the root task in, rounds until no task is left, the result out. Rounds are enqueued several at a time with bend_flip
+// between them, so the host looks at the control block only now and then (about 10 us a look, 2 to 5 us a round that finds no task).
+#pragma once
+#include "runtime/gpu/space.h"
+
+namespace bendc::rt::gpu {
+
+struct Counters {
+  uint64_t calls, refused, rounds, tasks, widest, launches, looks;
+  uint64_t device_ns;        // by events, copies included
+  uint64_t wall_ns;
+};
+
+struct Run {
+  const GpuConfig* config;
+  const BendGpuProgram* program;
+  Space* space;
+  Counters* counters;
+  const char* record;        // the root's task record, task_stride bytes
+  uint64_t used, top;        // heap bytes below and above what is free
+  uint32_t entry;
+  BendDeviceControl* control;// out: as the last round left it
+  char* result;              // out: kResultBytes
+};
+
+// False: the device failed, `why` says how. An error that the program made is in control->error.
+[[nodiscard]] bool run_rounds(Run* run, Message* why);
+
+// The emulator's part: all threads of one round, in an order that the seed decides.
+void emulate_round(const Run* run, BendDeviceControl* control, uint64_t round);
+// Widths and budgets of the emulator, so that small programs go through every path.
+void emulate_limits(const Run* run, BendDeviceControl* control);
+
+}  // namespace bendc::rt::gpu

@@ -1,0 +1,122 @@
+#include "runtime/gpu/gpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "runtime/output.h"
+
+namespace bendc::rt::gpu {
+
+namespace {
+
+void* start_device(void* raw) {
+  Gpu* gpu = static_cast<Gpu*>(raw);
+  uint64_t at = now_ns();
+  const uint64_t begin = at;
+  auto lap = [&](int step) {
+    uint64_t now = now_ns();
+    gpu->start_ns[step] = now - at;
+    at = now;
+    return !__atomic_load_n(&gpu->stop, __ATOMIC_ACQUIRE);
+  };
+  bool ready = device_probe(&gpu->device, gpu->config, &gpu->why) && lap(0) && device_open(&gpu->device, &gpu->why) && lap(1) &&
+               device_load(&gpu->device, gpu->program, &gpu->why) && lap(2) && space_open(&gpu->space, &gpu->device, gpu->program, gpu->config.memory, 0, &gpu->why) && lap(3);
+  gpu->start_ns[4] = now_ns() - begin;
+  gpu->ready = ready;
+  gpu->refused = !ready;
+  return nullptr;
+}
+
+void print_counters(Gpu* gpu) {
+  const Counters& k = gpu->counters;
+  Message m;
+  m.text("bend: gpu: ");
+  if (gpu->emulated) m.text("emulated");
+  else if (gpu->ready) m.text(gpu->device.name).text(", code for ").number(gpu->device.arch);
+  else m.text("none (").bytes(gpu->why.data(), gpu->why.size()).text(")");
+  m.text("; ").number(k.calls).text(" calls, ").number(k.refused).text(" on the CPU, ").number(k.rounds).text(" rounds, ").number(k.tasks).text(" tasks, widest ").number(k.widest);
+  m.text(", ").number(k.launches).text(" launches, ").number(k.looks).text(" looks, in ").number(gpu->space.moved_in).text(" bytes, out ").number(gpu->space.moved_out);
+  m.text(" bytes, device ").number(k.device_ns / 1000).text(" us, wall ").number(k.wall_ns / 1000).text(" us");
+  if (gpu->ready && !gpu->emulated) {
+    m.text("\nbend: gpu: start: driver ").number(gpu->start_ns[0] / 1000).text(" us, context ").number(gpu->start_ns[1] / 1000).text(" us, module ").number(gpu->start_ns[2] / 1000);
+    m.text(" us, memory ").number(gpu->start_ns[3] / 1000).text(" us, waited for ").number(gpu->waited_ns / 1000).text(" us; kernel: ").number(gpu->device.registers);
+    m.text(" registers, ").number(gpu->device.local_bytes).text(" local bytes, ").number(gpu->device.blocks).text(" blocks; memory ").number(gpu->space.bytes).text(" bytes");
+  }
+  m.text("\n");
+  write_stderr(m.data(), m.size());
+}
+
+void complain(const char* text) {
+  Message m;
+  m.text("bend: ").text(text).text("\n");
+  write_stderr(m.data(), m.size());
+}
+
+}  // namespace
+
+uint64_t now_ns() {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<uint64_t>(t.tv_sec) * 1000000000u + static_cast<uint64_t>(t.tv_nsec);
+}
+
+Gpu* gpu_open(const GpuConfig& config, const BendGpuProgram* program, bool* failed) {
+  *failed = false;
+  if (!program || program->entry_count == 0 || config.use == Use::Off) return nullptr;
+  *failed = true;
+  const bool emulated = config.use == Use::Emulate;
+  if (emulated && !program->emulated_round) {
+    complain("gpu emulate: this executable holds no emulator; `bendc run` does, and `bendc build --emulator` puts one in");
+    return nullptr;
+  }
+  void* memory = calloc(1, sizeof(Gpu));
+  bool* noted = static_cast<bool*>(calloc(program->entry_count, 1));
+  if (!memory || !noted) {
+    free(memory);
+    free(noted);
+    complain("the system refuses the memory to start");
+    return nullptr;
+  }
+  Gpu* gpu = static_cast<Gpu*>(memory);
+  gpu->config = config;
+  gpu->program = program;
+  gpu->emulated = emulated;
+  gpu->noted = noted;
+  pthread_mutex_init(&gpu->lock, nullptr);
+  *failed = false;
+  if (emulated) {
+    uint32_t capacity = config.seed == 0 ? 1u << 16 : 16u << config.seed % 8;
+    gpu->ready = space_open(&gpu->space, nullptr, program, config.memory, capacity, &gpu->why);
+    gpu->refused = !gpu->ready;
+    return gpu;
+  }
+  if (program->code_count == 0) {
+    gpu->refused = true;
+    gpu->why.text("the program holds no device code");
+    return gpu;
+  }
+  if (pthread_create(&gpu->starter, nullptr, start_device, gpu) == 0) {
+    gpu->starting = true;
+  } else {
+    start_device(gpu);
+  }
+  return gpu;
+}
+
+void gpu_close(Gpu* gpu) {
+  if (!gpu) return;
+  if (gpu->starting) {
+    __atomic_store_n(&gpu->stop, true, __ATOMIC_RELEASE);
+    pthread_join(gpu->starter, nullptr);
+    if (gpu->counters.calls == 0 && gpu->counters.refused == 0 && gpu->refused && gpu->why.size() == 0) gpu->why.text("not needed");
+  }
+  if (gpu->config.stats) print_counters(gpu);
+  if (gpu->space.base) space_close(&gpu->space);
+  if (!gpu->emulated) device_close(&gpu->device);
+  pthread_mutex_destroy(&gpu->lock);
+  free(gpu->noted);
+  free(gpu);
+}
+
+}  // namespace bendc::rt::gpu

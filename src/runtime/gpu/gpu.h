@@ -1,0 +1,36 @@
+// The GPU side of a run: exists only when the program has a `!` and the GPU is not off. Its device is made ready by a background thread that starts
+// with the program; the first `!` waits for it. What is refused then is remembered, and every `!` runs on the CPU or ends the program.
+#pragma once
+#include <pthread.h>
+
+#include "runtime/gpu/executor.h"
+#include "runtime/gpu/space.h"
+
+namespace bendc::rt::gpu {
+
+struct Gpu {
+  GpuConfig config;
+  const BendGpuProgram* program;
+  Device device;
+  Space space;
+  bool emulated;
+  pthread_mutex_t lock;      // one call at a time
+  pthread_t starter;
+  bool starting;             // the thread has been started and not been joined
+  bool stop;                 // tells it to give up between its steps
+  bool ready, refused;
+  Message why;               // of refused
+  bool* noted;               // an entry whose refusal has been told
+  Counters counters;
+  uint64_t start_ns[5];      // driver, context, module, memory, total
+  uint64_t waited_ns;        // of the first `!`, for the starter
+};
+
+// Null when there is nothing to do; `failed` with a message on stderr when the options ask for what the program lacks.
+[[nodiscard]] Gpu* gpu_open(const GpuConfig& config, const BendGpuProgram* program, bool* failed);
+// Waits for the starter; prints the counters when asked for.
+void gpu_close(Gpu* gpu);
+
+[[nodiscard]] uint64_t now_ns();
+
+}  // namespace bendc::rt::gpu

@@ -1,0 +1,84 @@
+// bend_flip(control): one thread, between two rounds; the offsets are those of BendDeviceControl (a unit test compares). The same steps in C++ stand in
+// flip() of rounds.h, which the emulator runs.
+// bend_selftest(out, n): out[i] = (i * 2654435761) ^ i.
+#include "runtime/gpu/kernels.h"
+
+namespace bendc::rt::gpu {
+
+const char kRuntimePtx[] = R"(
+.version 6.0
+.target sm_70
+.address_size 64
+
+.visible .entry bend_flip(.param .u64 p_control)
+{
+  .reg .pred %p<6>;
+  .reg .b32 %r<16>;
+  .reg .b64 %d<12>;
+
+  ld.param.u64 %d1, [p_control];
+  ld.global.u32 %r1, [%d1+48];
+  setp.eq.u32 %p1, %r1, 0;
+  @%p1 ret;
+
+  ld.global.u32 %r2, [%d1+532];
+  add.u32 %r2, %r2, 1;
+  st.global.u32 [%d1+532], %r2;
+  cvt.u64.u32 %d2, %r1;
+  ld.global.u64 %d3, [%d1+544];
+  add.u64 %d3, %d3, %d2;
+  st.global.u64 [%d1+544], %d3;
+  ld.global.u64 %d4, [%d1+552];
+  max.u64 %d4, %d4, %d2;
+  st.global.u64 [%d1+552], %d4;
+
+  ld.global.u32 %r3, [%d1+256];
+  ld.global.u32 %r4, [%d1+52];
+  min.u32 %r3, %r3, %r4;
+  ld.global.u64 %d5, [%d1+512];
+  setp.ne.u64 %p2, %d5, 0;
+  selp.u32 %r3, 0, %r3, %p2;
+  st.global.u32 [%d1+48], %r3;
+  mov.u32 %r5, 0;
+  st.global.u32 [%d1+256], %r5;
+  st.global.u32 [%d1+384], %r5;
+
+  ld.global.u64 %d6, [%d1];
+  ld.global.u64 %d7, [%d1+8];
+  st.global.u64 [%d1], %d7;
+  st.global.u64 [%d1+8], %d6;
+
+  ld.global.u32 %r6, [%d1+536];
+  setp.ge.u32 %p3, %r3, %r6;
+  selp.u32 %r7, 1, 0, %p3;
+  st.global.u32 [%d1+60], %r7;
+  ld.global.u32 %r8, [%d1+540];
+  selp.u32 %r9, %r8, 0, %p3;
+  st.global.u32 [%d1+64], %r9;
+  ret;
+}
+
+.visible .entry bend_selftest(.param .u64 p_out, .param .u32 p_count)
+{
+  .reg .pred %p<2>;
+  .reg .b32 %r<8>;
+  .reg .b64 %d<4>;
+
+  ld.param.u64 %d1, [p_out];
+  ld.param.u32 %r1, [p_count];
+  mov.u32 %r2, %ctaid.x;
+  mov.u32 %r3, %ntid.x;
+  mov.u32 %r4, %tid.x;
+  mad.lo.u32 %r5, %r2, %r3, %r4;
+  setp.ge.u32 %p1, %r5, %r1;
+  @%p1 ret;
+  mul.lo.u32 %r6, %r5, 2654435761;
+  xor.b32 %r6, %r6, %r5;
+  mul.wide.u32 %d2, %r5, 4;
+  add.u64 %d3, %d1, %d2;
+  st.global.u32 [%d3], %r6;
+  ret;
+}
+)";
+
+}  // namespace bendc::rt::gpu

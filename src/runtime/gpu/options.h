@@ -1,0 +1,35 @@
+// What a run is told about the GPU: options of `bendc run` and BEND_GPU* variables. An option wins over its variable.
+#pragma once
+#include "runtime/abi.h"
+
+namespace bendc::rt::gpu {
+
+enum class Use : uint8_t {
+  Off,         // every `!` is an ordinary call
+  Auto,        // on the device when there is one
+  Require,     // a `!` that cannot run there ends the program
+  Emulate,     // the device machine compiled for the host
+};
+
+// How forks are dealt out on the device.
+enum class Fork : uint8_t {
+  Auto,        // rounds while the frontier is narrow, then inside threads with a budget
+  Host,        // always rounds: every fork goes to the next round's queue
+  Sequential,  // one thread: for comparison
+};
+
+struct GpuConfig {
+  Use use;
+  Fork fork;
+  const char* device;     // index or UUID; null: the first
+  uint64_t memory;        // bytes; 0: a share of what is free
+  uint64_t threshold;     // size measures below run inside their thread
+  uint64_t seed;          // BEND_SCHED_SEED: order of emulated threads
+  const char* library;    // BEND_CUDA_LIBRARY: another driver library, for tests
+  bool stats;             // counters on stderr at the end
+};
+
+// False after a message on stderr.
+[[nodiscard]] bool read_gpu_config(GpuConfig* config, const BendOptions* options);
+
+}  // namespace bendc::rt::gpu

@@ -1,0 +1,24 @@
+// What happens between two rounds, on the control block: the C++ twin of the kernel bend_flip.
+#pragma once
+#include "runtime/gpu/device_abi.h"
+
+namespace bendc::rt::gpu {
+
+inline void flip(BendDeviceControl* c) {
+  if (c->in_count == 0) return;
+  c->rounds += 1;
+  c->tasks += c->in_count;
+  if (c->in_count > c->widest) c->widest = c->in_count;
+  uint32_t next = c->out_count < c->queue_capacity ? c->out_count : c->queue_capacity;
+  c->in_count = c->error ? 0 : next;
+  c->out_count = 0;
+  c->next_task = 0;
+  uint64_t in = c->in_queue;
+  c->in_queue = c->out_queue;
+  c->out_queue = in;
+  bool wide = c->in_count >= c->target;
+  c->mode = wide ? BEND_MODE_SEQUENTIAL : BEND_MODE_PARALLEL;
+  c->budget = wide ? c->sequential_budget : 0;
+}
+
+}  // namespace bendc::rt::gpu

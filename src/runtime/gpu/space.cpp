@@ -1,0 +1,227 @@
+#include "runtime/gpu/space.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+namespace bendc::rt::gpu {
+
+namespace {
+
+constexpr uint64_t kMiB = 1ull << 20;
+constexpr uint64_t kGiB = 1ull << 30;
+constexpr uint64_t kSmallest = 64 * kMiB;
+constexpr uint64_t kLargestDefault = 32 * kGiB;
+constexpr uint64_t kEmulated = kGiB;
+constexpr uint32_t kEmulatedThreads = 2 * 4 * BEND_BLOCK_THREADS;   // 2 processors, 4 blocks each
+constexpr uint64_t kMaxQueue = 1u << 22;
+constexpr uint64_t kMinQueue = 256;
+constexpr uint64_t kMaxAhead = 64;                                  // 4 MiB a fetch
+constexpr uint64_t kKeptStaging = 64 * kMiB;
+
+uint64_t align_up(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
+
+bool check(const Space* space, const char* call, int code, Message* why) {
+  if (code == kSuccess) return true;
+  describe(&space->device->driver, call, code, why);
+  return false;
+}
+
+char* reserve(uint64_t bytes) {
+  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return p == MAP_FAILED ? nullptr : static_cast<char*>(p);
+}
+
+// An explicit size is taken or refused; the default is half of what is free, and less while the driver has no block of that size.
+bool take_device_memory(Space* space, uint64_t wanted, Message* why) {
+  const Driver& d = space->device->driver;
+  size_t free_bytes = 0, total = 0;
+  if (!check(space, "cuMemGetInfo", d.memory_info(&free_bytes, &total), why)) return false;
+  uint64_t bytes = wanted ? wanted : free_bytes / 2 < kLargestDefault ? free_bytes / 2 : kLargestDefault;
+  for (;; bytes /= 2) {
+    bytes = align_up(bytes, kPage);
+    int code = d.memory_alloc(&space->base, bytes);
+    if (code == kSuccess) break;
+    if (wanted || code != kOutOfMemory || bytes / 2 < kSmallest) {
+      describe(&d, "cuMemAlloc", code, why);
+      why->text(" (").number(bytes).text(" bytes of ").number(free_bytes).text(" free)");
+      return false;
+    }
+  }
+  space->bytes = bytes;
+  return true;
+}
+
+// The image for values on the way, as large as the system lets us reserve; what does not fit runs on the host.
+char* reserve_image(uint64_t* bytes) {
+  for (; *bytes >= kMiB; *bytes /= 2)
+    if (char* p = reserve(*bytes)) return p;
+  return nullptr;
+}
+
+bool fetch_pages(Space* space, uint64_t first, uint64_t last, Message* why) {
+  for (uint64_t page = first; page <= last; ++page) {
+    if (space->present[page]) continue;
+    space->ahead = page == space->last_miss ? (space->ahead < kMaxAhead ? space->ahead * 2 : kMaxAhead) : 1;
+    uint64_t pages = (space->heap_bytes + kPage - 1) / kPage;
+    uint64_t end = page;
+    uint64_t most = last - page + 1 > space->ahead ? last - page + 1 : space->ahead;
+    while (end < pages && end - page < most && !space->present[end]) ++end;
+    uint64_t from = page * kPage;
+    uint64_t bytes = (end * kPage < space->heap_bytes ? end * kPage : space->heap_bytes) - from;
+    if (!space_get(space, space->mirror + from, space->heap + from, bytes, why) || !space_wait(space, why)) return false;
+    memset(space->present + page, 1, end - page);
+    space->last_miss = end;
+    page = end - 1;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool space_open(Space* space, Device* device, const BendGpuProgram* program, uint64_t wanted, uint32_t capacity, Message* why) {
+  *space = {};
+  space->device = device;
+  if (device) {
+    if (!take_device_memory(space, wanted, why)) return false;
+    space->resident_threads = device->blocks * BEND_BLOCK_THREADS;
+  } else {
+    space->bytes = align_up(wanted ? wanted : kEmulated, kPage);
+    char* memory = reserve(space->bytes);
+    if (!memory) {
+      why->text("the system refuses ").number(space->bytes).text(" bytes for the emulated device's memory");
+      return false;
+    }
+    space->base = reinterpret_cast<uint64_t>(memory);
+    space->resident_threads = kEmulatedThreads;
+  }
+  space->task_stride = program->task_stride;
+  uint64_t records = space->bytes / 16 / program->task_stride;
+  if (records > kMaxQueue) records = kMaxQueue;
+  if (capacity && records > capacity) records = capacity;
+  space->queue_capacity = static_cast<uint32_t>(records);
+  uint64_t at = space->base;
+  auto part = [&](uint64_t bytes) {
+    uint64_t here = at;
+    at += align_up(bytes, 256);
+    return here;
+  };
+  space->control = part(sizeof(BendDeviceControl));
+  space->result = part(kResultBytes);
+  space->threads = part(static_cast<uint64_t>(space->resident_threads) * sizeof(BendDeviceThread));
+  for (uint64_t& queue : space->queues) queue = part(records * program->task_stride);
+  at = align_up(at, kPage);
+  space->heap = at;
+  uint64_t end = space->base + space->bytes;
+  if (at + kPage > end || records < (capacity ? 1 : kMinQueue)) {
+    why->text("a device memory of ").number(space->bytes).text(" bytes is too small for ").number(space->resident_threads).text(" threads");
+    return false;
+  }
+  space->heap_bytes = end - at;
+  if (!device) {
+    space->staging = space->mirror = reinterpret_cast<char*>(space->heap);
+    space->staging_bytes = space->heap_bytes;
+    space->pinned_bytes = space->result - space->control + kResultBytes;
+    space->pinned = static_cast<char*>(malloc(space->pinned_bytes));
+    if (space->pinned) return true;
+    why->text("the system refuses memory");
+    return false;
+  }
+  space->staging_bytes = space->heap_bytes;
+  space->staging = reserve_image(&space->staging_bytes);
+  space->mirror = reserve(space->heap_bytes);
+  space->present = static_cast<uint8_t*>(calloc(space->heap_bytes / kPage + 1, 1));
+  if (!space->staging || !space->mirror || !space->present) {
+    why->text("the system refuses ").number(space->heap_bytes).text(" bytes of address space for the image of the device's memory; BEND_GPU_MEMORY sets a smaller one");
+    return false;
+  }
+  void* pinned = nullptr;
+  space->pinned_bytes = space->result - space->control + kResultBytes;
+  if (!check(space, "cuMemHostAlloc", device->driver.host_alloc(&pinned, space->pinned_bytes, 0), why)) return false;
+  space->pinned = static_cast<char*>(pinned);
+  if (device->statics_bytes == 0) return true;
+  char* statics = static_cast<char*>(malloc(device->statics_bytes));
+  space->statics = statics;
+  if (!statics) {
+    why->text("the system refuses memory");
+    return false;
+  }
+  return space_get(space, statics, device->statics, device->statics_bytes, why) && space_wait(space, why);
+}
+
+void space_close(Space* space) {
+  if (!space->device) {
+    if (space->base) munmap(reinterpret_cast<void*>(space->base), space->bytes);
+    free(space->pinned);
+  } else {
+    const Driver& d = space->device->driver;
+    d.context_use(space->device->context);
+    if (space->base) d.memory_free(space->base);
+    if (space->pinned) d.host_free(space->pinned);
+    if (space->staging) munmap(space->staging, space->staging_bytes);
+    if (space->mirror) munmap(space->mirror, space->heap_bytes);
+    free(space->present);
+    free(const_cast<char*>(space->statics));
+  }
+  *space = {};
+}
+
+bool space_put(Space* space, uint64_t to, const void* from, uint64_t bytes, Message* why) {
+  if (bytes == 0) return true;
+  space->moved_in += bytes;
+  if (space->device) return check(space, "cuMemcpyHtoDAsync", space->device->driver.copy_in(to, from, bytes, space->device->stream), why);
+  if (reinterpret_cast<void*>(to) != from) memcpy(reinterpret_cast<void*>(to), from, bytes);
+  return true;
+}
+
+bool space_get(Space* space, void* to, uint64_t from, uint64_t bytes, Message* why) {
+  if (bytes == 0) return true;
+  space->moved_out += bytes;
+  if (space->device) return check(space, "cuMemcpyDtoHAsync", space->device->driver.copy_out(to, from, bytes, space->device->stream), why);
+  memcpy(to, reinterpret_cast<const void*>(from), bytes);
+  return true;
+}
+
+bool space_zero(Space* space, uint64_t to, uint64_t bytes, Message* why) {
+  if (space->device) return check(space, "cuMemsetD8Async", space->device->driver.fill(to, 0, bytes, space->device->stream), why);
+  memset(reinterpret_cast<void*>(to), 0, bytes);
+  return true;
+}
+
+bool space_wait(Space* space, Message* why) {
+  if (!space->device) return true;
+  return check(space, "cuStreamSynchronize", space->device->driver.stream_wait(space->device->stream), why);
+}
+
+const char* space_view(Space* space, uint64_t address, uint64_t bytes, Message* why) {
+  if (!space->device) return reinterpret_cast<const char*>(address);
+  const uint64_t statics = space->device->statics;
+  if (space->statics && address >= statics && address - statics + bytes <= space->device->statics_bytes) return space->statics + (address - statics);
+  if (address < space->heap || address - space->heap > space->heap_bytes || bytes > space->heap_bytes - (address - space->heap)) {
+    why->text("the device returned an address outside its memory: ").hex(address);
+    return nullptr;
+  }
+  uint64_t offset = address - space->heap;
+  uint64_t last = (offset + (bytes ? bytes - 1 : 0)) / kPage;
+  for (uint64_t page = offset / kPage; page <= last; ++page)
+    if (!space->present[page] && !fetch_pages(space, page, last, why)) return nullptr;
+  return space->mirror + offset;
+}
+
+void space_reset(Space* space, uint64_t staged) {
+  if (!space->device) {
+    // Pages go back to the system, so that a program with many calls stays small and a stale read shows as zeros.
+    madvise(space->staging, space->heap_bytes, MADV_DONTNEED);
+    return;
+  }
+  if (staged > kKeptStaging) madvise(space->staging, staged, MADV_DONTNEED);
+  uint64_t pages = space->heap_bytes / kPage + 1;
+  uint64_t used = 0;
+  for (uint64_t i = 0; i < pages; ++i) used += space->present[i];
+  if (used == 0) return;
+  if (used * kPage > kKeptStaging) madvise(space->mirror, space->heap_bytes, MADV_DONTNEED);
+  memset(space->present, 0, pages);
+  space->last_miss = space->ahead = 0;
+}
+
+}  // namespace bendc::rt::gpu

@@ -1,0 +1,49 @@
+// The device memory of a run: one block, cut into control block, result, thread records, two queues and the heap. With the emulator the
+// block is host memory, and device addresses are host addresses.
+//
+//   base: control | result | threads | queue 0 | queue 1 | heap ............ |
+//                                                          ^ grows up: nodes   ^ grows down: big blocks of the arguments
+#pragma once
+#include "runtime/gpu/device.h"
+#include "runtime/gpu/device_abi.h"
+
+namespace bendc::rt::gpu {
+
+struct Space {
+  Device* device;            // null: emulated
+  uint64_t base, bytes;
+  uint64_t control, result, threads, queues[2], heap, heap_bytes;
+  uint32_t queue_capacity;
+  uint32_t resident_threads;
+  uint32_t task_stride;
+  char* staging;             // host image of the heap for values on their way in; emulated: the heap itself
+  uint64_t staging_bytes;
+  char* mirror;              // host image of the heap for values on their way out; emulated: the heap itself
+  uint8_t* present;          // a flag a page of the mirror
+  uint64_t last_miss;        // page after the one fetched last, for read-ahead
+  uint64_t ahead;            // pages to fetch at the next miss in sequence
+  const char* statics;       // host copy of the device's immortal nodes
+  char* pinned;              // control block and result as read back
+  uint64_t pinned_bytes;
+  uint64_t moved_in, moved_out;
+};
+
+inline constexpr uint64_t kPage = 1u << 16;
+inline constexpr uint64_t kResultBytes = 1u << 16;   // room for a result by value; entries with more are refused
+
+// `wanted`: 0 takes a share of the free memory. `capacity`: records a queue, 0 for the default.
+[[nodiscard]] bool space_open(Space* space, Device* device, const BendGpuProgram* program, uint64_t wanted, uint32_t capacity, Message* why);
+void space_close(Space* space);
+
+// Copies are in order on the device's stream; a `get` is there after space_wait. False: `why` has the driver's text.
+[[nodiscard]] bool space_put(Space* space, uint64_t to, const void* from, uint64_t bytes, Message* why);
+[[nodiscard]] bool space_get(Space* space, void* to, uint64_t from, uint64_t bytes, Message* why);
+[[nodiscard]] bool space_zero(Space* space, uint64_t to, uint64_t bytes, Message* why);
+[[nodiscard]] bool space_wait(Space* space, Message* why);
+
+// Host view of device bytes in the heap or among the statics, fetched by pages when first read; null for an address outside, or with `why` set.
+[[nodiscard]] const char* space_view(Space* space, uint64_t address, uint64_t bytes, Message* why);
+// Forgets what was mirrored and staged.
+void space_reset(Space* space, uint64_t staged);
+
+}  // namespace bendc::rt::gpu

@@ -1,0 +1,149 @@
+#include "fake_cuda/fake_cuda.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/gpu/rounds.h"
+
+namespace {
+
+struct State {
+  FakeCuda config;
+  std::map<std::string, int> calls;
+  std::vector<std::function<void()>> queue;
+  int live = 0;
+};
+
+State& state() {
+  static State s;
+  return s;
+}
+
+// Counts the call; the code it fails with, or 0.
+int enter(const char* name) {
+  State& s = state();
+  int n = ++s.calls[name];
+  return s.config.fail && std::strcmp(name, s.config.fail) == 0 && n == s.config.fail_at ? s.config.code : 0;
+}
+
+char round_kernel, flip_kernel, selftest_kernel, context, own_module, program_module;
+
+void run_selftest(uint64_t out, uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) reinterpret_cast<uint32_t*>(out)[i] = (i * 2654435761u) ^ i;
+}
+
+}  // namespace
+
+extern "C" {
+
+void fake_cuda_configure(const FakeCuda* config) {
+  state() = State();
+  state().config = *config;
+}
+int fake_cuda_calls(const char* name) { return name ? state().calls[name] : state().live; }
+
+#define ENTER(name) if (int code = enter(name)) return code
+
+int cuInit(unsigned) { ENTER("cuInit"); return 0; }
+int cuDriverGetVersion(int* version) { ENTER("cuDriverGetVersion"); *version = 13000; return 0; }
+int cuGetErrorName(int code, const char** text) { *text = code == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : code == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "CUDA_ERROR_UNKNOWN"; return 0; }
+int cuGetErrorString(int code, const char** text) { *text = code == 2 ? "out of memory" : code == 700 ? "an illegal memory access was encountered" : "unknown error"; return 0; }
+int cuDeviceGetCount(int* count) { ENTER("cuDeviceGetCount"); *count = state().config.devices; return 0; }
+int cuDeviceGet(int* device, int ordinal) { ENTER("cuDeviceGet"); *device = ordinal; return 0; }
+int cuDeviceGetName(char* text, int capacity, int) { ENTER("cuDeviceGetName"); std::strncpy(text, "Stand-in", static_cast<size_t>(capacity)); return 0; }
+int cuDeviceGetUuid(unsigned char* bytes, int device) { ENTER("cuDeviceGetUuid"); std::memset(bytes, 0x10 + device, 16); return 0; }
+int cuDeviceGetAttribute(int* value, int attribute, int) {
+  ENTER("cuDeviceGetAttribute");
+  const FakeCuda& c = state().config;
+  *value = attribute == 16 ? c.processors : attribute == 75 ? c.major : attribute == 76 ? c.minor : 0;
+  return 0;
+}
+int cuDeviceTotalMem_v2(size_t* bytes, int) { ENTER("cuDeviceTotalMem"); *bytes = state().config.memory; return 0; }
+int cuDevicePrimaryCtxRetain(void** out, int) { ENTER("cuDevicePrimaryCtxRetain"); *out = &context; ++state().live; return 0; }
+int cuDevicePrimaryCtxRelease_v2(int) { ENTER("cuDevicePrimaryCtxRelease"); --state().live; return 0; }
+int cuCtxSetCurrent(void*) { ENTER("cuCtxSetCurrent"); return 0; }
+int cuCtxSetLimit(int, size_t) { ENTER("cuCtxSetLimit"); return 0; }
+int cuCtxGetLimit(size_t* value, int) { ENTER("cuCtxGetLimit"); *value = 1024; return 0; }
+int cuMemGetInfo_v2(size_t* free_bytes, size_t* total) { ENTER("cuMemGetInfo"); *free_bytes = *total = state().config.memory; return 0; }
+int cuMemAlloc_v2(uint64_t* address, size_t bytes) {
+  ENTER("cuMemAlloc");
+  if (bytes > state().config.memory) return 2;
+  void* p = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+  if (!p) return 2;
+  *address = reinterpret_cast<uint64_t>(p);
+  ++state().live;
+  return 0;
+}
+int cuMemFree_v2(uint64_t address) { ENTER("cuMemFree"); std::free(reinterpret_cast<void*>(address)); --state().live; return 0; }
+int cuMemHostAlloc(void** address, size_t bytes, unsigned) { ENTER("cuMemHostAlloc"); *address = std::malloc(bytes); ++state().live; return 0; }
+int cuMemFreeHost(void* address) { ENTER("cuMemFreeHost"); std::free(address); --state().live; return 0; }
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, void*) {
+  ENTER("cuMemcpyHtoDAsync");
+  state().queue.push_back([=] { std::memcpy(reinterpret_cast<void*>(to), from, bytes); });
+  return 0;
+}
+int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void*) {
+  ENTER("cuMemcpyDtoHAsync");
+  state().queue.push_back([=] { std::memcpy(to, reinterpret_cast<const void*>(from), bytes); });
+  return 0;
+}
+int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void*) {
+  ENTER("cuMemsetD8Async");
+  state().queue.push_back([=] { std::memset(reinterpret_cast<void*>(to), value, bytes); });
+  return 0;
+}
+int cuModuleLoadDataEx(void** module, const void* image, unsigned count, int* options, void** values) {
+  if (int code = enter("cuModuleLoadDataEx")) {
+    for (unsigned i = 0; i < count; ++i)
+      if (options[i] == 5) std::strcpy(static_cast<char*>(values[i]), state().config.log);
+    return code;
+  }
+  *module = std::strstr(static_cast<const char*>(image), "bend_flip") ? &own_module : &program_module;
+  ++state().live;
+  return 0;
+}
+int cuModuleUnload(void*) { ENTER("cuModuleUnload"); --state().live; return 0; }
+int cuModuleGetFunction(void** function, void*, const char* name) {
+  ENTER("cuModuleGetFunction");
+  *function = std::strcmp(name, "bend_flip") == 0 ? &flip_kernel : std::strcmp(name, "bend_selftest") == 0 ? &selftest_kernel : std::strcmp(name, "bend_round") == 0 ? &round_kernel : nullptr;
+  return *function ? 0 : 500;
+}
+int cuModuleGetGlobal_v2(uint64_t* address, size_t* bytes, void*, const char*) {
+  ENTER("cuModuleGetGlobal");
+  *address = reinterpret_cast<uint64_t>(state().config.statics);
+  *bytes = state().config.statics_bytes;
+  return 0;
+}
+int cuFuncGetAttribute(int* value, int attribute, void*) { ENTER("cuFuncGetAttribute"); *value = attribute == 3 ? state().config.local_bytes : 32; return 0; }
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void*, int, size_t) { ENTER("cuOccupancyMaxActiveBlocksPerMultiprocessor"); *blocks = state().config.blocks_each; return 0; }
+int cuLaunchKernel(void* function, unsigned gx, unsigned, unsigned, unsigned bx, unsigned, unsigned, unsigned, void*, void** arguments, void**) {
+  ENTER("cuLaunchKernel");
+  uint64_t first = *static_cast<uint64_t*>(arguments[0]);
+  if (function == &flip_kernel) {
+    state().queue.push_back([=] { bendc::rt::gpu::flip(reinterpret_cast<BendDeviceControl*>(first)); });
+  } else if (function == &selftest_kernel) {
+    uint32_t count = *static_cast<uint32_t*>(arguments[1]);
+    state().queue.push_back([=] { run_selftest(first, count); });
+  } else {
+    uint32_t threads = gx * bx;
+    state().queue.push_back([=] { for (uint32_t i = 0; i < threads; ++i) state().config.round(reinterpret_cast<void*>(first), i, threads); });
+  }
+  return 0;
+}
+int cuStreamCreate(void** stream, unsigned) { ENTER("cuStreamCreate"); *stream = &context; ++state().live; return 0; }
+int cuStreamDestroy_v2(void*) { ENTER("cuStreamDestroy"); --state().live; return 0; }
+int cuStreamSynchronize(void*) {
+  ENTER("cuStreamSynchronize");
+  for (auto& work : state().queue) work();
+  state().queue.clear();
+  return 0;
+}
+int cuEventCreate(void** event, unsigned) { ENTER("cuEventCreate"); *event = &context; ++state().live; return 0; }
+int cuEventDestroy_v2(void*) { ENTER("cuEventDestroy"); --state().live; return 0; }
+int cuEventRecord(void*, void*) { ENTER("cuEventRecord"); return 0; }
+int cuEventElapsedTime(float* milliseconds, void*, void*) { ENTER("cuEventElapsedTime"); *milliseconds = 1; return 0; }
+}
