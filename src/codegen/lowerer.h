@@ -172,7 +172,10 @@ class Lowerer {
   [[nodiscard]] uint32_t arity_of(core::DefId def);          // parameters that a call takes at once
   [[nodiscard]] uint32_t instance(core::DefId def, std::vector<StaticArg> statics);   // index into callables_
   [[nodiscard]] std::optional<flow::Prim> prim_of(core::DefId def) const;
+
+  // --- from_core_foreign.cpp
   void lower_foreign_body(core::DefId def, const Callable& callable, std::span<const Operand> params);
+  void name_effect(core::DefId def, flow::Effect& effect);
 
   // --- closures.cpp
   [[nodiscard]] Operand lambda(core::TermId term, Scope s, const Value* goal);
@@ -234,6 +237,8 @@ class Lowerer {
   std::deque<Work> work_;
   std::unordered_map<core::DefId, flow::Prim> prims_;
   std::unordered_map<core::DefId, flow::EffectId> effects_;
+  std::unordered_map<std::string, size_t> custom_files_;     // C files of custom effects, numbered
+  bool refused_effect_ = false;
   std::map<std::pair<uint32_t, uint32_t>, flow::FuncId> curried_;        // function, captured
   std::map<std::pair<uint32_t, uint32_t>, flow::FuncId> conversions_;
   std::map<uint32_t, flow::FuncId> apply_functions_, shows_;

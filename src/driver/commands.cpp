@@ -76,6 +76,7 @@ int status_of(const Compilation& compilation) {
 
 int command_run(const Options& options) {
   std::string object;
+  std::vector<EffectFile> effect_files;
   std::vector<PhaseTime> times;
   {
     Compilation compilation = compiled(options, Goal::Run);
@@ -85,11 +86,20 @@ int command_run(const Options& options) {
       return status_of(compilation);
     }
     object = std::move(compilation.object);
+    effect_files = std::move(compilation.effect_files);
+  }
+  LoadedEffects effects = load_effects(effect_files);
+  print(stderr, effects.output);
+  if (!effects.message.empty()) {
+    print(stderr, fmt::format("bendc: {}\n", effects.message));
+    return kExitRefused;
   }
   std::string error;
   const codegen::MachinePtr machine = codegen::host_machine({}, error);
   if (!machine) internal_error("linking", error);
-  const codegen::LoadedProgram loaded = codegen::load_object(object, *machine, codegen::runtime_symbols());
+  std::vector<codegen::Symbol> symbols = codegen::runtime_symbols();
+  symbols.insert(symbols.end(), effects.symbols.begin(), effects.symbols.end());
+  const codegen::LoadedProgram loaded = codegen::load_object(object, *machine, symbols);
   if (!loaded.program) internal_error("linking", loaded.error);
   if (options.time_phases) print_times(times);
   std::fflush(stdout);
@@ -114,7 +124,7 @@ int command_build(const Options& options) {
     output = slash == std::string::npos ? options.file : options.file.substr(slash + 1);
     if (output.ends_with(".bend")) output.resize(output.size() - 5);
   }
-  const LinkResult linked = link_executable(compilation.object, output);
+  const LinkResult linked = link_executable(compilation.object, compilation.effect_files, output);
   print(stderr, linked.output);
   if (linked.ok) return 0;
   print(stderr, fmt::format("bendc: {}\n", linked.message));

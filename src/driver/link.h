@@ -1,7 +1,10 @@
-// link_executable: an object and the embedded runtime archive -> an executable, through the system's `cc`.
+// link_executable: an object, the program's own effects and the embedded runtime archive -> an executable, through the system's `cc`.
 #pragma once
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "driver/custom_effects.h"
 
 namespace bendc {
 
@@ -11,6 +14,6 @@ struct LinkResult {
   std::string output;     // what `cc` said
 };
 
-[[nodiscard]] LinkResult link_executable(std::string_view object, const std::string& path);
+[[nodiscard]] LinkResult link_executable(std::string_view object, const std::vector<EffectFile>& effects, const std::string& path);
 
 }  // namespace bendc

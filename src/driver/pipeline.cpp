@@ -176,6 +176,7 @@ class Pipeline {
     codegen::ObjectResult object = timed("object", [&] { return codegen::emit_object(*ir, *machine); });
     if (!object.error.empty()) internal_error("code generation", object.error);
     out_.object = std::move(object.bytes);
+    out_.effect_files = effect_files(module);
     out_.outcome = Outcome::Object;
   }
 

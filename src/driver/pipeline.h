@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "driver/custom_effects.h"
 #include "driver/options.h"
 #include "support/diagnostic.h"
 #include "support/source.h"
@@ -32,6 +33,7 @@ struct Compilation {
   Diagnostics diagnostics;
   std::vector<std::string> relies_on_unsafe;   // display names, Goal::Check
   std::string text, dump, object;
+  std::vector<EffectFile> effect_files;        // with `object`: C files it needs
   std::vector<PhaseTime> times;
 };
 

@@ -74,8 +74,21 @@ class Loader {
     ParseResult parsed = parse(sources_, sources_.add(shown, std::move(text)), names_);
     diagnostics_.append(std::move(parsed.diagnostics));
     file.module.ast = std::move(parsed.ast);
+    if (!identity.starts_with("std:")) refuse_native_bodies(file.module.ast);
     files_.push_back(std::move(file));
     return index;
+  }
+
+  // Names of the runtime's own effects: their arguments and answers are known for the library's signatures alone.
+  void refuse_native_bodies(const ast::Ast& ast) {
+    for (const ast::Decl& decl : ast.decls) {
+      for (size_t i = 0; i < decl.foreign.size(); ++i) {
+        if (!decl.foreign[i].starts_with(kNativeScheme)) continue;
+        Diagnostic& d = diagnostics_.add(Code::P24, decl.foreign_spans[i], fmt::format("`{}` is an effect of the runtime, which only the standard library may name", decl.foreign[i]));
+        d.notes.push_back("the runtime trusts the library's signatures: another one would read arguments that are not there");
+        d.fix = "call the library's definition, or name a C file of your own: `import \"./x.c\"`";
+      }
+    }
   }
 
   // Depth-first with an explicit stack: a chain of imports may be as long as there are files.

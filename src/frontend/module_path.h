@@ -8,6 +8,9 @@ namespace bendc {
 
 enum class ImportPath { File, NoSuffix, OtherSuffix, Package, Malformed };
 
+// `import "native:x.c"` as a foreign body: the runtime's effect x.
+inline constexpr std::string_view kNativeScheme = "native:";
+
 [[nodiscard]] ImportPath classify_import(std::string_view path);
 [[nodiscard]] std::string directory_of(std::string_view path);                      // "" when there is none, else ends in '/'
 [[nodiscard]] std::string join_path(std::string_view directory, std::string_view path);  // `.` and `a/..` removed

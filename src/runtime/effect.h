@@ -10,7 +10,13 @@
 extern "C" {
 #endif
 
-#define BEND_EFFECT(name) int bend_eff_##name(BendWorker* worker, struct BendTask* task, void* payload, void* answer)
+/* The compiler sets the prefix, another one for each file: names need to differ within a file only. */
+#ifndef BEND_EFFECT_PREFIX
+#define BEND_EFFECT_PREFIX
+#endif
+#define BEND_EFFECT(name) BEND_EFFECT_AS(BEND_EFFECT_PREFIX, name)
+#define BEND_EFFECT_AS(prefix, name) BEND_EFFECT_PASTE(prefix, name)
+#define BEND_EFFECT_PASTE(prefix, name) int bend_eff_##prefix##name(BendWorker* worker, struct BendTask* task, void* payload, void* answer)
 
 /* Answers of type Result<&1, &1, U32 & String, A>: Fail is tag 0 with errno in slot0 and bend_error_text in slot1; Done is tag 1. */
 typedef struct BendResultU32 {    /* A = U32, a type of nullary constructors, or Unit */

@@ -1,0 +1,30 @@
+// A folder of its own under TMPDIR, gone with its files at the end of a command.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace bendc {
+
+class ScratchFolder {
+ public:
+  ScratchFolder();
+  ~ScratchFolder();
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+
+  // A file's path; it is removed with the folder, whoever writes it.
+  [[nodiscard]] std::string file(std::string_view name);
+  // Writes a file; what goes wrong is kept in `error`.
+  std::string write(std::string_view name, std::string_view bytes);
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] const std::string& error() const { return error_; }   // in one line; empty while all went well
+
+ private:
+  std::string path_, error_;
+  std::vector<std::string> files_;
+  bool made_ = false;
+};
+
+}  // namespace bendc

@@ -1,0 +1,58 @@
+#include "driver/tool.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+extern char** environ;
+
+namespace bendc {
+
+std::string c_compiler() {
+  const char* chosen = std::getenv("CC");
+  return chosen && *chosen ? chosen : "cc";
+}
+
+ToolResult run_c_compiler(std::vector<std::string> words) {
+  ToolResult out;
+  words.insert(words.begin(), c_compiler());
+  auto refused = [&](int error) {
+    out.message = fmt::format("cannot start the C compiler `{}`: {}; install one, or name it in CC", words[0], std::strerror(error));
+    return out;
+  };
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return refused(errno);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], 2);
+  std::vector<char*> argv;
+  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  pid_t child = 0;
+  const int error = posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  close(ends[1]);
+  if (error == 0) {
+    out.started = true;
+    char buffer[4096];
+    for (ssize_t count; (count = read(ends[0], buffer, sizeof buffer)) != 0;) {
+      if (count > 0) out.output.append(buffer, static_cast<size_t>(count));
+      else if (errno != EINTR) break;
+    }
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+    out.ok = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  }
+  close(ends[0]);
+  return error == 0 ? out : refused(error);
+}
+
+}  // namespace bendc

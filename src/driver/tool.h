@@ -1,0 +1,18 @@
+// run_c_compiler: arguments -> the exit and the output of the system's C compiler, which is the one named in CC, or `cc`.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace bendc {
+
+struct ToolResult {
+  bool ok = false;
+  bool started = false;
+  std::string output;      // its stdout and stderr
+  std::string message;     // why it did not start
+};
+
+[[nodiscard]] std::string c_compiler();
+[[nodiscard]] ToolResult run_c_compiler(std::vector<std::string> words);
+
+}  // namespace bendc
