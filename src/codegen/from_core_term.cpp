@@ -251,12 +251,24 @@ bool Lowerer::lower_fork(std::span<const core::LetRow> rows, std::span<const uin
     if (plan.def.valid()) {
       const core::Def& def = book_.defs[plan.def];
       const bool callable = def.body.valid() || def.foreign;
-      if (prim_of(plan.def).has_value() || !callable || plan.args.size() < def.arity) return false;
+      // Held arguments only (`adder(3)` whose body is a lambda): a closure, nothing to run.
+      if (prim_of(plan.def).has_value() || !callable || plan.args.size() < arity_of(plan.def)) return false;
     } else {
       if (plan.args.empty()) return false;
       plan.head = t;
       const TermKind kind = book_.terms[t].kind;
       if (kind != TermKind::Var && kind != TermKind::Ann) return false;
+    }
+    if (!plan.def.valid() || plan.args.size() > arity_of(plan.def)) {
+      const Value* type = plan.def.valid() ? m_.all_of_def(plan.def) : type_of(plan.head, plan.scope);
+      bool last_live = false;
+      for (const Argument& arg : plan.args) {
+        type = type == nullptr ? nullptr : m_.whnf(type);
+        if (type == nullptr || type->tag != Tag::All) return false;
+        last_live = m_.binder_quantity(type) != Quantity::None;
+        type = m_.codomain(type, argument_value(arg));
+      }
+      if (!last_live) return false;
     }
     plans.push_back(std::move(plan));
   }
@@ -309,10 +321,6 @@ bool Lowerer::lower_fork(std::span<const core::LetRow> rows, std::span<const uin
       }
       const Value* type = m_.whnf(fn.type);
       if (type->tag != Tag::All) internal("a fork of a call of no function");
-      if (m_.binder_quantity(type) == Quantity::None) {
-        // Only an erased argument is left: nothing to run in parallel.
-        internal("a fork whose last argument is erased");
-      }
       const Operand f = coerce(fn.op, reps_.of(type));
       Pending p = argument(last, m_.domain(type), true);
       operands = {f.var, coerce(p.op, reps_[f.rep].a).var};
