@@ -172,6 +172,8 @@ typedef struct BendOptions {             /* 0 / null: take the environment's or 
   uint32_t reserved;
 } BendOptions;
 int bend_start(const BendProgram* program, const BendOptions* options, int argc, char** argv);
+/* Describes and tests the GPU on stdout; 0: one can be used, 1: none, 2: bad options. */
+int bend_gpu_doctor(const BendOptions* options);
 
 #define BENDC_RT_v void
 #define BENDC_RT_p void*

@@ -66,7 +66,7 @@ bool read_gpu_config(GpuConfig* config, const BendOptions* options) {
   config->fork = Fork::Auto;
   if (fork.value) {
     if (strcmp(fork.value, "host") == 0) config->fork = Fork::Host;
-    else if (strcmp(fork.value, "seq") == 0) config->fork = Fork::Sequential;
+    else if (strcmp(fork.value, "sequential") == 0) config->fork = Fork::Sequential;
     else if (strcmp(fork.value, "thread") == 0 || strcmp(fork.value, "warp") == 0 || strcmp(fork.value, "block") == 0) {
       if (config->use != Use::Off) note(fork, "child grids from the device are not built in; forks go to the next round (host)");
       config->fork = Fork::Host;
@@ -74,7 +74,7 @@ bool read_gpu_config(GpuConfig* config, const BendOptions* options) {
       if (config->use != Use::Off) note(fork, "no fork tree of this program is flattened; forks go to the next round (host)");
       config->fork = Fork::Host;
     } else if (strcmp(fork.value, "auto") != 0) {
-      return bad(fork, "auto, thread, warp, block, host, flat or seq");
+      return bad(fork, "auto, thread, warp, block, host, flat or sequential");
     }
   }
 
