@@ -46,7 +46,25 @@ typedef struct BendWorker {
   uint32_t index;
   uint32_t fork_depth;
   void* private_state;
+  uint32_t atomic;                       /* 1 once other workers may hold values: counts then change by atomic operations */
+  uint32_t solo;                         /* 1: the only worker for good; forks run in order */
+  char own_lines[64];                    /* other workers read and write what follows, never a line before it or past the struct */
+  char* task_tail;                       /* where the next task goes; a fork pushes when task_tail + bytes <= task_limit, else asks bend_fork */
+  char* task_limit;                      /* others lower it to make the next fork ask */
+  const uint32_t* task_head;             /* a popped task whose address's low half is above *task_head is the owner's, else ask bend_join */
+  char other_lines[64];
 } BendWorker;
+
+/* A call that a fork leaves to whoever comes first. Pushing sets `code` and the arguments; a result is delivered in `data`. More than
+   BEND_TASK_SPACE bytes of either: data[0] points to them. */
+#define BEND_TASK_BYTES 64u
+#define BEND_TASK_SPACE 48u
+typedef struct BendForkTask {
+  void (*code)(BendWorker*, void* data); /* generated: loads the arguments, calls, stores the result */
+  uint32_t state;
+  uint32_t reserved;
+  uint64_t data[6];
+} BendForkTask;
 
 enum BendSlotKind { BEND_SLOT_DATA = 0, BEND_SLOT_ARRAY = 1, BEND_SLOT_OBJECT = 2, BEND_SLOT_SUM = 3 };
 

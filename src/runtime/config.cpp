@@ -54,6 +54,10 @@ bool read_config(Config* config, const BendOptions* options, int argc, char** ar
   if (count == 0) count = usable_cpus();
   config->threads = count < kMaxThreads ? static_cast<uint32_t>(count) : kMaxThreads;
 
+  const char* seed = getenv("BEND_SCHED_SEED");
+  config->sched_seed = 0;
+  if (seed && !text::read_decimal(seed, strlen(seed), UINT64_MAX, &config->sched_seed)) return bad_value("BEND_SCHED_SEED", seed, "a number");
+
   const char* debug = getenv("BEND_DEBUG_HEAP");
   if (debug && strcmp(debug, "0") != 0 && strcmp(debug, "1") != 0) return bad_value("BEND_DEBUG_HEAP", debug, "0 or 1");
   config->debug_heap = debug && debug[0] == '1';

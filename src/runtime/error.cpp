@@ -26,6 +26,8 @@ const char* standing_text(uint32_t number) {
 }  // namespace
 
 void fail_plain(BendWorker* worker, const Message& text) {
+  // Only one worker ends the program; it takes the others with it.
+  while (__atomic_exchange_n(&worker->runtime->failing, 1u, __ATOMIC_ACQ_REL) != 0) pause();
   output_flush(&worker->runtime->out);
   Message line;
   line.text("bend: ").bytes(text.data(), text.size()).text("\n");

@@ -8,6 +8,7 @@
 
 namespace bendc::rt {
 struct Loop;
+struct Scheduler;
 }
 
 struct BendRuntime {
@@ -16,6 +17,8 @@ struct BendRuntime {
   bendc::rt::Output out;
   bendc::rt::Heap heap;
   bendc::rt::Loop* loop;        // set while an IO main runs
-  BendWorker* workers;
-  uint32_t worker_count;
+  bendc::rt::Scheduler* scheduler;
+  BendWorker* workers;          // config.threads of them
+  uint32_t worker_count;        // those whose heaps are open
+  uint32_t failing;             // set by the first worker that ends the program with an error
 };

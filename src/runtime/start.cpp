@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/cpu/scheduler.h"
 #include "runtime/error.h"
 #include "runtime/io/loop.h"
 #include "runtime/runtime.h"
@@ -64,6 +65,7 @@ int run(BendRuntime* runtime) {
   }
   pthread_join(thread, nullptr);
   stack_unmap(&stack);
+  scheduler_close(runtime);
   return runtime->config.debug_heap ? report_heap(runtime, program.status) : program.status;
 }
 
@@ -72,12 +74,13 @@ int run(BendRuntime* runtime) {
 int bend_start(const BendProgram* program, const BendOptions* options, int argc, char** argv) {
   if (program->abi_version != BEND_ABI_VERSION) return complain("internal error: the program was compiled for another runtime", kExitInternal);
   BendRuntime* runtime = static_cast<BendRuntime*>(calloc(1, sizeof(BendRuntime)));
-  BendWorker* workers = static_cast<BendWorker*>(calloc(1, sizeof(BendWorker)));
   int status = 1;
-  if (!runtime || !workers) {
+  if (!runtime) {
     status = complain("the system refuses the memory to start", 1);
   } else if (!read_config(&runtime->config, options, argc, argv)) {
     status = kExitUsage;
+  } else if (BendWorker* workers = static_cast<BendWorker*>(calloc(runtime->config.threads, sizeof(BendWorker))); !workers) {
+    status = complain("the system refuses the memory to start", 1);
   } else {
     runtime->program = program;
     runtime->workers = workers;
@@ -85,7 +88,7 @@ int bend_start(const BendProgram* program, const BendOptions* options, int argc,
     workers->runtime = runtime;
     output_open(&runtime->out, STDOUT_FILENO);
     heap_open(&runtime->heap, runtime->config.heap_bytes, runtime->config.debug_heap);
-    if (worker_heap_open(workers)) {
+    if (worker_heap_open(workers) && scheduler_open(runtime)) {
       // A closed pipe is an error code of the write, so that sockets can answer with it.
       struct sigaction ignore = {}, old_pipe;
       ignore.sa_handler = SIG_IGN;
@@ -95,13 +98,14 @@ int bend_start(const BendProgram* program, const BendOptions* options, int argc,
       status = run(runtime);
       fault_handlers_restore(&handlers);
       sigaction(SIGPIPE, &old_pipe, nullptr);
-      worker_heap_close(workers);
     } else {
       status = complain("the system refuses the memory to start", 1);
     }
+    free(runtime->scheduler);
+    for (uint32_t i = 0; i < runtime->worker_count; ++i) worker_heap_close(&workers[i]);
     heap_close(&runtime->heap);
+    free(workers);
   }
-  free(workers);
   free(runtime);
   return status;
 }

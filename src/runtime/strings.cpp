@@ -65,7 +65,7 @@ BendWord byte_list(BendWorker* worker, const char* bytes, size_t size) {
 
 void u32_list_drop(BendWorker* worker, BendWord list) {
   while (U32Node* node = list_node<U32Node>(list)) {
-    if (!count_down(&node->count)) return;
+    if (!count_down(&node->count, worker->atomic)) return;
     list = node->tail;
     heap_free(worker, node, kU32NodeBytes);
   }
@@ -73,7 +73,7 @@ void u32_list_drop(BendWorker* worker, BendWord list) {
 
 void text_list_drop(BendWorker* worker, BendWord list) {
   while (WordNode* node = list_node<WordNode>(list)) {
-    if (!count_down(&node->count)) return;
+    if (!count_down(&node->count, worker->atomic)) return;
     u32_list_drop(worker, node->head);
     list = node->tail;
     heap_free(worker, node, kWordNodeBytes);

@@ -36,7 +36,7 @@ struct MachineOptions {
 
 struct EmitOptions {
   TargetKind target = TargetKind::Host;
-  bool threads = false;            // values are shared between threads: counts change atomically
+  bool threads = true;             // forks leave tasks to other workers; counts of what crosses them change atomically when others run
   std::string program_name;        // BendProgram::name
   const SourceMap* sources = nullptr;  // for the sites of run-time errors; null: no line numbers
 };

@@ -1,5 +1,7 @@
 // Reference counts: retain (one or more references more) and release (one less) of any value. Counts at or above BEND_IMMORTAL are
-// never touched: static nodes, and values whose count has saturated. With threads, counts change by atomic operations.
+// never touched: static nodes, and values whose count has saturated. Counts of what crosses forks change by atomic operations while workers run.
+#include <cstddef>
+
 #include "codegen/llvm/emitter.h"
 
 namespace bendc::codegen {
@@ -8,26 +10,44 @@ using flow::DataId;
 using flow::TypeId;
 using flow::TypeKind;
 
-llvm::Value* ModuleEmitter::is_unique(Builder& b, llvm::Value* node) {
+llvm::Value* ModuleEmitter::is_unique(Builder& b, llvm::Value* node, bool crosses) {
   llvm::Value* count = load(b, i32, node, 0, Region::Node);
   // Acquire: whoever gave up the other reference has finished reading the node before we change or free it.
-  if (options.threads) llvm::cast<llvm::LoadInst>(count)->setAtomic(llvm::AtomicOrdering::Acquire);
+  if (crosses) llvm::cast<llvm::LoadInst>(count)->setAtomic(llvm::AtomicOrdering::Acquire);
   return b.CreateICmpEQ(count, number(1));
 }
 
-void ModuleEmitter::retain_node(Builder& b, llvm::Value* node, llvm::Value* amount) {
+void ModuleEmitter::by_workers(Builder& b, llvm::Value* worker, bool crosses, const std::function<void()>& locked, const std::function<void()>& plain) {
+  if (!crosses) {
+    plain();
+    return;
+  }
+  llvm::BasicBlock *several = block(b, "several"), *alone = block(b, "alone"), *next = block(b, "next");
+  llvm::Value* atomic = load(b, i32, worker, offsetof(BendWorker, atomic), Region::Worker);
+  b.CreateCondBr(b.CreateICmpNE(atomic, number(0)), several, alone);
+  b.SetInsertPoint(several);
+  locked();
+  b.CreateBr(next);
+  b.SetInsertPoint(alone);
+  plain();
+  b.CreateBr(next);
+  b.SetInsertPoint(next);
+}
+
+void ModuleEmitter::retain_node(Builder& b, llvm::Value* worker, llvm::Value* node, llvm::Value* amount, bool crosses) {
   llvm::BasicBlock *counted = block(b, "counted"), *done = block(b, "kept");
   llvm::Value* count = load(b, i32, node, 0, Region::Node);
-  if (options.threads) llvm::cast<llvm::LoadInst>(count)->setAtomic(llvm::AtomicOrdering::Monotonic);
+  if (crosses) llvm::cast<llvm::LoadInst>(count)->setAtomic(llvm::AtomicOrdering::Monotonic);
   b.CreateCondBr(b.CreateICmpSGE(count, number(0)), counted, done);
   b.SetInsertPoint(counted);
-  if (options.threads) b.CreateAtomicRMW(llvm::AtomicRMWInst::Add, node, amount, llvm::Align(4), llvm::AtomicOrdering::Monotonic);
-  else store(b, b.CreateAdd(count, amount), node, 0, Region::Node);
+  by_workers(
+      b, worker, crosses, [&] { b.CreateAtomicRMW(llvm::AtomicRMWInst::Add, node, amount, llvm::Align(4), llvm::AtomicOrdering::Monotonic); },
+      [&] { store(b, b.CreateAdd(count, amount), node, 0, Region::Node); });
   b.CreateBr(done);
   b.SetInsertPoint(done);
 }
 
-void ModuleEmitter::retain(Builder& b, TypeId id, LeafSpan leaves, llvm::Value* amount) {
+void ModuleEmitter::retain(Builder& b, llvm::Value* worker, TypeId id, LeafSpan leaves, llvm::Value* amount) {
   if (!flow.owned || !layouts.of(id).counted) return;
   if (!amount) amount = number(1);
   const flow::Type& type = flow.types[id];
@@ -42,7 +62,7 @@ void ModuleEmitter::retain(Builder& b, TypeId id, LeafSpan leaves, llvm::Value* 
       size_t leaf = 0;
       for (TypeId part : type.parts) {
         const size_t count = layouts.of(part).leaves.size();
-        retain(b, part, leaves.slice(leaf, count), amount);
+        retain(b, worker, part, leaves.slice(leaf, count), amount);
         leaf += count;
       }
       return;
@@ -50,11 +70,9 @@ void ModuleEmitter::retain(Builder& b, TypeId id, LeafSpan leaves, llvm::Value* 
     case TypeKind::Array: {
       llvm::Value* block_word = b.CreateAnd(leaves[0], BEND_ARRAY_ADDRESS);
       llvm::Value* header = b.CreateIntToPtr(block_word, ptr);
-      if (options.threads) {
-        b.CreateAtomicRMW(llvm::AtomicRMWInst::Add, header, amount, llvm::Align(4), llvm::AtomicOrdering::Monotonic);
-      } else {
-        store(b, b.CreateAdd(load(b, i32, header, 0, Region::ArrayHeader), amount), header, 0, Region::ArrayHeader);
-      }
+      by_workers(
+          b, worker, crosses(id), [&] { b.CreateAtomicRMW(llvm::AtomicRMWInst::Add, header, amount, llvm::Align(4), llvm::AtomicOrdering::Monotonic); },
+          [&] { store(b, b.CreateAdd(load(b, i32, header, 0, Region::ArrayHeader), amount), header, 0, Region::ArrayHeader); });
       return;
     }
     case TypeKind::Ref:
@@ -63,7 +81,8 @@ void ModuleEmitter::retain(Builder& b, TypeId id, LeafSpan leaves, llvm::Value* 
     case TypeKind::Fn:
     case TypeKind::Any:
     case TypeKind::Sum: {
-      llvm::SmallVector<llvm::Value*, 8> args(leaves.begin(), leaves.end());
+      llvm::SmallVector<llvm::Value*, 8> args{worker};
+      args.append(leaves.begin(), leaves.end());
       args.push_back(amount);
       llvm::Function* function = retain_helper(id);
       b.CreateCall(function, args)->setCallingConv(function->getCallingConv());
@@ -74,14 +93,15 @@ void ModuleEmitter::retain(Builder& b, TypeId id, LeafSpan leaves, llvm::Value* 
 
 llvm::Function* ModuleEmitter::retain_helper(TypeId id) {
   const flow::Type& type = flow.types[id];
-  llvm::SmallVector<llvm::Type*, 8> params;
+  llvm::SmallVector<llvm::Type*, 8> params{ptr};
   for (flow::Leaf leaf : layouts.of(id).leaves) params.push_back(leaf_type(leaf.kind));
   params.push_back(i32);
   const bool is_ref = type.kind == TypeKind::Ref;
   const std::string name = is_ref ? "bend.retain.D" + std::to_string(type.data.index) : "bend.retain.T" + std::to_string(id.index);
   return helper(name, llvm::FunctionType::get(void_type, params, false), [&](llvm::Function* fn, Builder& body) {
     Leaves leaves;
-    for (llvm::Argument& arg : fn->args()) leaves.push_back(&arg);
+    llvm::Value* worker = fn->getArg(0);
+    for (uint32_t i = 1; i < fn->arg_size(); ++i) leaves.push_back(fn->getArg(i));
     llvm::Value* amount = leaves.pop_back_val();
     if (type.kind == TypeKind::Sum) {
       llvm::BasicBlock* done = block(body, "done");
@@ -100,7 +120,7 @@ llvm::Function* ModuleEmitter::retain_helper(TypeId id) {
           const uint32_t first = layouts.variant_leaf(id, v, f);
           const auto& kinds = layouts.of(field).leaves;
           for (size_t i = 0; i < kinds.size(); ++i) part.push_back(cast_leaf(body, leaves[first + i], kinds[i].kind));
-          retain(body, field, part, amount);
+          retain(body, worker, field, part, amount);
         }
         if (arm) body.CreateBr(done);
       }
@@ -125,7 +145,7 @@ llvm::Function* ModuleEmitter::retain_helper(TypeId id) {
       body.SetInsertPoint(node);
     }
     address = is_ref ? ref_address(body, leaves[0], type.data) : body.CreateIntToPtr(leaves[0], ptr);
-    retain_node(body, address, amount);
+    retain_node(body, worker, address, amount, is_ref ? crosses(type.data) : objects_cross());
     body.CreateRetVoid();
   });
 }
@@ -214,7 +234,7 @@ llvm::Function* ModuleEmitter::release_helper(TypeId id) {
     }
     llvm::Value* address = ref_address(body, leaves[0], data);
     llvm::BasicBlock *last = block(body, "last"), *shared = block(body, "shared"), *counted = block(body, "counted");
-    body.CreateCondBr(is_unique(body, address), last, shared);
+    body.CreateCondBr(is_unique(body, address, crosses(data)), last, shared);
 
     // The last reference: nodes that hold nothing counted are freed here, all others by the runtime's iterative drop.
     body.SetInsertPoint(last);
@@ -232,19 +252,18 @@ llvm::Function* ModuleEmitter::release_helper(TypeId id) {
 
     body.SetInsertPoint(shared);
     llvm::Value* count = load(body, i32, address, 0, Region::Node);
-    if (options.threads) llvm::cast<llvm::LoadInst>(count)->setAtomic(llvm::AtomicOrdering::Monotonic);
+    if (crosses(data)) llvm::cast<llvm::LoadInst>(count)->setAtomic(llvm::AtomicOrdering::Monotonic);
     body.CreateCondBr(body.CreateICmpSGE(count, number(0)), counted, done);
     body.SetInsertPoint(counted);
-    if (options.threads) {
+    auto locked = [&] {
       // Another thread may have given up its reference since the test above: then this one is the last after all.
       llvm::Value* before = body.CreateAtomicRMW(llvm::AtomicRMWInst::Sub, address, number(1), llvm::Align(4), llvm::AtomicOrdering::AcquireRelease);
       llvm::BasicBlock* raced = block(body, "raced");
       body.CreateCondBr(body.CreateICmpEQ(before, number(1)), raced, done, unlikely_);
       body.SetInsertPoint(raced);
       call_runtime(body, Rt::bend_drop_fields, {worker, leaves[0], data_info(data), ref_ctor(body, leaves[0], data)});
-    } else {
-      store(body, body.CreateSub(count, number(1)), address, 0, Region::Node);
-    }
+    };
+    by_workers(body, worker, crosses(data), locked, [&] { store(body, body.CreateSub(count, number(1)), address, 0, Region::Node); });
     body.CreateBr(done);
     body.SetInsertPoint(done);
     body.CreateRetVoid();
@@ -259,7 +278,7 @@ void ModuleEmitter::keep_fields(Builder& b, llvm::Value* worker, TypeId id, llvm
     fn->addFnAttr(llvm::Attribute::NoInline);
     const std::vector<TypeId>& fields = flow.datas[data].ctors[ctor].fields;
     for (uint32_t i = 0; i < fields.size(); ++i)
-      if (layouts.of(fields[i]).counted) retain(body, fields[i], ref_field(body, fn->getArg(1), data, ctor, i), nullptr);
+      if (layouts.of(fields[i]).counted) retain(body, fn->getArg(0), fields[i], ref_field(body, fn->getArg(1), data, ctor, i), nullptr);
     release(body, fn->getArg(0), id, {fn->getArg(1)});
     body.CreateRetVoid();
   });

@@ -15,6 +15,7 @@ using flow::TypeId;
 
 ModuleEmitter::ModuleEmitter(const flow::Module& module, llvm::Module& llvm_module, const EmitOptions& emit_options)
     : flow(module), layouts(module), ir(llvm_module), context(llvm_module.getContext()), options(emit_options), tails(find_tail_groups(module)) {
+  if (options.threads) crossing = flow::find_crossing(module);
   i1 = llvm::Type::getInt1Ty(context);
   i8 = llvm::Type::getInt8Ty(context);
   i32 = llvm::Type::getInt32Ty(context);
@@ -92,32 +93,41 @@ std::string ModuleEmitter::site(FuncId id, Span span) const {
 }
 
 void ModuleEmitter::declare_functions() {
+  const std::vector<bool> forking = options.threads ? flow::find_forking(flow) : std::vector<bool>(flow.funcs.size());
   for (uint32_t i = 0; i < flow.funcs.size(); ++i) {
-    const flow::Func& func = flow.funcs[FuncId(i)];
-    std::vector<TypeId> params;
-    for (flow::VarId var : func.params) params.push_back(flow.vars[var].type);
-    llvm::FunctionType* type = function_type({}, params, func.result);
-    llvm::Function* function = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, "bend." + mangle(func.name), ir);
-    mark_function(function);
-    mark_worker(function);
-    function->setCallingConv(tails.cyclic[i] ? llvm::CallingConv::Tail : llvm::CallingConv::Fast);
-    uint32_t leaf = 1;
-    if (returns_indirect(func.result)) {
-      function->addParamAttr(leaf, llvm::Attribute::NoAlias);
-      function->addParamAttr(leaf, llvm::Attribute::NonNull);
-      ++leaf;
-    }
-    for (TypeId param : params) {
-      mark_limits(function, leaf, param);
-      leaf += static_cast<uint32_t>(layouts.of(param).leaves.size());
-    }
-    functions_.push_back(function);
+    functions_.push_back(declare_function(FuncId(i), ""));
+    sequential_.push_back(forking[i] ? declare_function(FuncId(i), ".seq") : nullptr);
   }
+}
+
+llvm::Function* ModuleEmitter::declare_function(FuncId id, const char* suffix) {
+  const flow::Func& func = flow.funcs[id];
+  std::vector<TypeId> params;
+  for (flow::VarId var : func.params) params.push_back(flow.vars[var].type);
+  llvm::FunctionType* type = function_type({}, params, func.result);
+  llvm::Function* function = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, "bend." + mangle(func.name) + suffix, ir);
+  mark_function(function);
+  mark_worker(function);
+  function->setCallingConv(tails.cyclic[id.index] ? llvm::CallingConv::Tail : llvm::CallingConv::Fast);
+  uint32_t leaf = 1;
+  if (returns_indirect(func.result)) {
+    function->addParamAttr(leaf, llvm::Attribute::NoAlias);
+    function->addParamAttr(leaf, llvm::Attribute::NonNull);
+    ++leaf;
+  }
+  for (TypeId param : params) {
+    mark_limits(function, leaf, param);
+    leaf += static_cast<uint32_t>(layouts.of(param).leaves.size());
+  }
+  return function;
 }
 
 void ModuleEmitter::run() {
   declare_functions();
-  for (uint32_t i = 0; i < flow.funcs.size(); ++i) FuncEmitter(*this, FuncId(i)).run();
+  for (uint32_t i = 0; i < flow.funcs.size(); ++i) {
+    FuncEmitter(*this, FuncId(i), false).run();
+    if (sequential_[i]) FuncEmitter(*this, FuncId(i), true).run();
+  }
   emit_entry();
   if (objects_) {   // no entry: nothing reads the table
     objects_->replaceAllUsesWith(llvm::PoisonValue::get(objects_->getType()));

@@ -26,7 +26,7 @@ llvm::Value* FuncEmitter::slot_address(llvm::Value* handle, llvm::Value* index, 
 void FuncEmitter::fill(llvm::Value* handle, TypeId element, LeafSpan value) {
   const flow::TypeLayout& layout = m_.layouts.of(element);
   llvm::Value* count = b_.CreateShl(b_.getInt64(1), b_.CreateLShr(handle, BEND_ARRAY_SHIFT));
-  m_.retain(b_, element, value, b_.CreateTrunc(b_.CreateSub(count, b_.getInt64(1)), m_.i32));
+  m_.retain(b_, worker_, element, value, b_.CreateTrunc(b_.CreateSub(count, b_.getInt64(1)), m_.i32));
   if (layout.leaves.empty()) return;
   llvm::Value* slots = b_.CreateConstInBoundsGEP1_64(m_.i8, block_address(handle), BEND_ARRAY_HEADER);
   llvm::BasicBlock *entry = b_.GetInsertBlock(), *loop = m_.block(b_, "fill"), *done = m_.block(b_, "filled");
@@ -68,7 +68,7 @@ Leaves FuncEmitter::array_prim(const flow::Node& node) {
     }
     case Prim::ArrayGet: {
       Leaves found = m_.load_value(b_, element(), slot(), 0, true);
-      m_.retain(b_, element(), found, nullptr);
+      m_.retain(b_, worker_, element(), found, nullptr);
       return with_handle(found);
     }
     case Prim::ArraySet: {
@@ -94,7 +94,7 @@ Leaves FuncEmitter::array_prim(const flow::Node& node) {
     case Prim::ArrayClone:
       return {handle(), m_.call_runtime(b_, Rt::bend_array_clone, {worker_, handle(), m_.layout_info(element())})};
     case Prim::ArrayFork:
-      m_.retain(b_, array, {handle()}, nullptr);
+      m_.retain(b_, worker_, array, {handle()}, nullptr);
       return {handle(), handle()};
     case Prim::ArrayJoin:
       m_.release(b_, worker_, array, {scalar(args[1])});

@@ -91,8 +91,8 @@ Leaves FuncEmitter::expr(const flow::Node& node) {
   return {};
 }
 
-Leaves FuncEmitter::call(flow::FuncId callee, Slice args) {
-  llvm::Function* target = m_.function(callee);
+Leaves FuncEmitter::call(flow::FuncId callee, Slice args, bool sequential, bool escapes) {
+  llvm::Function* target = m_.function(callee, sequential);
   const TypeId result = m_.flow.funcs[callee].result;
   llvm::SmallVector<llvm::Value*, 8> operands{worker_};
   llvm::Value* area = nullptr;
@@ -101,7 +101,7 @@ Leaves FuncEmitter::call(flow::FuncId callee, Slice args) {
   llvm::CallInst* inst = b_.CreateCall(target, operands);
   inst->setCallingConv(target->getCallingConv());
   if (area) return m_.load_frame(b_, result, area);
-  inst->setTailCallKind(llvm::CallInst::TCK_Tail);   // the callee gets no pointer into this frame
+  if (!escapes) inst->setTailCallKind(llvm::CallInst::TCK_Tail);   // the callee gets no pointer into this frame
   return m_.split_result(b_, inst, result);
 }
 
@@ -155,13 +155,13 @@ Leaves FuncEmitter::unbox(const flow::Node& node) {
   Leaves out = m_.load_value(b_, content, address, flow::kNodeHeader, false);
   if (!m_.flow.owned) return out;
   llvm::BasicBlock *unique = m_.block(b_, "unique"), *shared = m_.block(b_, "shared"), *done = m_.block(b_, "done");
-  b_.CreateCondBr(m_.is_unique(b_, address), unique, shared);
+  b_.CreateCondBr(m_.is_unique(b_, address, m_.objects_cross()), unique, shared);
   b_.SetInsertPoint(unique);
   const std::vector<TypeId> types{content};
   m_.free(b_, worker_, address, m_.layouts.object(types).bytes);
   b_.CreateBr(done);
   b_.SetInsertPoint(shared);
-  m_.retain(b_, content, out, nullptr);
+  m_.retain(b_, worker_, content, out, nullptr);
   m_.call_runtime(b_, Rt::bend_drop_object, {worker_, word});
   b_.CreateBr(done);
   b_.SetInsertPoint(done);

@@ -11,8 +11,8 @@ using flow::TypeId;
 using flow::TypeKind;
 using flow::VarId;
 
-FuncEmitter::FuncEmitter(ModuleEmitter& module, flow::FuncId id)
-    : m_(module), id_(id), func_(module.flow.funcs[id]), fn_(module.function(id)), b_(module.context), span_(func_.span) {}
+FuncEmitter::FuncEmitter(ModuleEmitter& module, flow::FuncId id, bool sequential)
+    : m_(module), id_(id), sequential_(sequential), func_(module.flow.funcs[id]), fn_(module.function(id, sequential)), b_(module.context), span_(func_.span) {}
 
 void FuncEmitter::run() {
   llvm::BasicBlock* entry = llvm::BasicBlock::Create(m_.context, "entry", fn_);
@@ -93,7 +93,7 @@ void FuncEmitter::body(NodeId id) {
         break;
       case NodeKind::Dup:
         if (kind(node.subject).kind == TypeKind::Array) internal_error("code generation", "dup of an array");
-        m_.retain(b_, type(node.subject), value(node.subject), nullptr);
+        m_.retain(b_, worker_, type(node.subject), value(node.subject), nullptr);
         break;
       case NodeKind::Drop:
         drop(node.subject);
@@ -166,7 +166,7 @@ void FuncEmitter::open(const flow::Node& node) {
       else m_.free(b_, worker_, address, bytes);
     } else {
       llvm::BasicBlock *unique = m_.block(b_, "unique"), *shared = m_.block(b_, "shared"), *opened = m_.block(b_, "opened");
-      b_.CreateCondBr(m_.is_unique(b_, address), unique, shared);
+      b_.CreateCondBr(m_.is_unique(b_, address, m_.crosses(subject.data)), unique, shared);
       b_.SetInsertPoint(unique);
       if (!node.var.valid()) m_.free(b_, worker_, address, bytes);
       b_.CreateBr(opened);
@@ -228,12 +228,6 @@ void FuncEmitter::jump(const flow::Node& node) {
   b_.CreateBr(point.block);
 }
 
-// In order: what runs in parallel has been turned into tasks by a Flow pass before.
-void FuncEmitter::fork(const flow::Node& node) {
-  const std::span<const VarId> results = m_.flow.list(node.vars);
-  for (size_t i = 0; i < node.calls.size(); ++i) bind(results[i], call(node.calls[i].func, node.calls[i].args));
-}
-
 void FuncEmitter::branch(const flow::Node& node, llvm::Value* subject) {
   llvm::BasicBlock* otherwise = m_.block(b_, "else");
   llvm::SwitchInst* cases = b_.CreateSwitch(subject, otherwise, static_cast<unsigned>(node.arms.size()));
@@ -262,7 +256,7 @@ void FuncEmitter::ret(LeafSpan leaves) {
 }
 
 void FuncEmitter::tail(const flow::Node& node) {
-  llvm::Function* target = m_.function(node.func);
+  llvm::Function* target = m_.function(node.func, sequential_);
   llvm::SmallVector<llvm::Value*, 8> args{worker_};
   if (out_) args.push_back(out_);
   for (VarId var : m_.flow.list(node.args)) args.append(value(var).begin(), value(var).end());

@@ -10,6 +10,7 @@
 #include <map>
 #include <string>
 
+#include "codegen/cpu/crossing.h"
 #include "codegen/flow.h"
 #include "codegen/llvm/context.h"
 #include "codegen/memory_layout.h"
@@ -90,12 +91,21 @@ class ModuleEmitter {
   [[nodiscard]] Leaves apply(Builder& b, llvm::Value* worker, llvm::Value* closure, LeafSpan argument, flow::TypeId fn, llvm::Value* frame, bool must_tail);
 
   // --- counts (counts.cpp) ---
-  void retain(Builder& b, flow::TypeId type, LeafSpan leaves, llvm::Value* amount);
+  void retain(Builder& b, llvm::Value* worker, flow::TypeId type, LeafSpan leaves, llvm::Value* amount);
   void release(Builder& b, llvm::Value* worker, flow::TypeId type, LeafSpan leaves);
   // Opening a shared node: one more reference to each field, one less to the node.
   void keep_fields(Builder& b, llvm::Value* worker, flow::TypeId type, llvm::Value* word, uint32_t ctor);
-  [[nodiscard]] llvm::Value* is_unique(Builder& b, llvm::Value* node);
+  [[nodiscard]] llvm::Value* is_unique(Builder& b, llvm::Value* node, bool crosses);
   [[nodiscard]] bool counts_matter(flow::DataId data);        // some constructor is a node
+  [[nodiscard]] bool crosses(flow::DataId data) const { return options.threads && crossing.datas[data.index]; }
+  [[nodiscard]] bool objects_cross() const { return options.threads && crossing.objects; }
+  [[nodiscard]] bool crosses(flow::TypeId type) const { return options.threads && crossing.types[type.index]; }
+
+  // --- forks (emit_fork.cpp) ---
+  [[nodiscard]] llvm::LoadInst* load_shared(Builder& b, llvm::Type* type, llvm::Value* base, uint32_t offset, llvm::AtomicOrdering order);
+  void store_tail(Builder& b, llvm::Value* worker, llvm::Value* tail, llvm::AtomicOrdering order);
+  [[nodiscard]] uint32_t task_bytes(flow::FuncId callee);      // arguments or result
+  [[nodiscard]] llvm::Function* task_function(flow::FuncId callee);
 
   // --- tables (tables.cpp) ---
   [[nodiscard]] llvm::Constant* layout_info(flow::TypeId type);
@@ -107,7 +117,10 @@ class ModuleEmitter {
   [[nodiscard]] llvm::Constant* string_word(uint32_t index);                  // a static String as an i64 constant
   [[nodiscard]] llvm::Constant* objects_table() { return objects_; }
 
-  [[nodiscard]] llvm::Function* function(flow::FuncId id) { return functions_[id.index]; }
+  // `sequential`: the clone that runs forks in order; the same function when it reaches none.
+  [[nodiscard]] llvm::Function* function(flow::FuncId id, bool sequential = false) {
+    return sequential && sequential_[id.index] ? sequential_[id.index] : functions_[id.index];
+  }
   [[nodiscard]] std::string site(flow::FuncId func, Span span) const;
   [[nodiscard]] llvm::BasicBlock* block(Builder& b, const char* name);
   [[nodiscard]] llvm::MDNode* unlikely() { return unlikely_; }
@@ -123,6 +136,7 @@ class ModuleEmitter {
   llvm::LLVMContext& context;
   const EmitOptions& options;
   TailGroups tails;
+  flow::Crossing crossing;
   std::vector<Leaves> values;                  // by VarId: variables are bound once in the whole module
   llvm::Type *i1, *i8, *i32, *i64, *f32, *ptr, *void_type;
 
@@ -152,9 +166,12 @@ class ModuleEmitter {
   [[nodiscard]] llvm::Constant* number(uint64_t value) const { return llvm::ConstantInt::get(i32, value); }
   llvm::Function* retain_helper(flow::TypeId type);
   llvm::Function* release_helper(flow::TypeId type);
-  void retain_node(Builder& b, llvm::Value* node, llvm::Value* amount);
+  void retain_node(Builder& b, llvm::Value* worker, llvm::Value* node, llvm::Value* amount, bool crosses);
+  // Two ways to change a count, chosen by BendWorker.atomic when the value may cross to other workers; `plain` and `locked` end in `next`.
+  void by_workers(Builder& b, llvm::Value* worker, bool crosses, const std::function<void()>& locked, const std::function<void()>& plain);
+  llvm::Function* declare_function(flow::FuncId id, const char* suffix);
 
-  std::vector<llvm::Function*> functions_;
+  std::vector<llvm::Function*> functions_, sequential_;
   std::map<std::string, llvm::Function*> helpers_;
   std::vector<llvm::Function*> runtime_;
   std::map<uint32_t, llvm::GlobalVariable*> layout_infos_, data_infos_;
@@ -172,7 +189,7 @@ class ModuleEmitter {
 // One function's body. Bodies are walked with a work list, so that nesting of matches costs no stack.
 class FuncEmitter {
  public:
-  FuncEmitter(ModuleEmitter& module, flow::FuncId id);
+  FuncEmitter(ModuleEmitter& module, flow::FuncId id, bool sequential);
   void run();
 
  private:
@@ -190,14 +207,18 @@ class FuncEmitter {
   void open(const flow::Node& node);
   void drop(flow::VarId var);
   void join(const flow::Node& node);
-  void fork(const flow::Node& node);
   void branch(const flow::Node& node, llvm::Value* subject);
   void ret(LeafSpan leaves);
   void tail(const flow::Node& node);
   void jump(const flow::Node& node);
+  // emit_fork.cpp
+  void fork(const flow::Node& node);
+  llvm::Value* task_area(uint32_t index, uint32_t bytes);
   // emit_expr.cpp
   Leaves expr(const flow::Node& node);
-  Leaves call(flow::FuncId callee, Slice args);
+  Leaves call(flow::FuncId callee, Slice args) { return call(callee, args, sequential_); }
+  // `escapes`: others may hold pointers into this frame.
+  Leaves call(flow::FuncId callee, Slice args, bool sequential, bool escapes = false);
   Leaves variant(const flow::Node& node);
   Leaves variant_get(flow::VarId subject, uint64_t variant, uint64_t field);
   Leaves request(const flow::Node& node);
@@ -229,6 +250,7 @@ class FuncEmitter {
 
   ModuleEmitter& m_;
   flow::FuncId id_;
+  const bool sequential_;
   const flow::Func& func_;
   llvm::Function* fn_;
   Builder b_;
@@ -236,6 +258,7 @@ class FuncEmitter {
   llvm::Value* out_ = nullptr;
   llvm::AllocaInst* frame_ = nullptr;
   uint32_t frame_bytes_ = 0;
+  std::map<uint32_t, llvm::AllocaInst*> task_areas_;
   Span span_;
   std::vector<Work> work_;
   std::map<uint32_t, JoinPoint> joins_;

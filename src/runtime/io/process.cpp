@@ -224,7 +224,7 @@ int bend_eff_process_run(BendWorker* worker, BendTask* task, void* payload, void
     // The list has one owner or is shared from some node on; a shared rest is read and then given up.
     if (count_read(&node->count) != 1) {
       for (BendWord rest = list; WordNode* shared = list_node<WordNode>(rest); rest = shared->tail) {
-        if (U32Node* text = list_node<U32Node>(shared->head)) count_up(&text->count);
+        if (U32Node* text = list_node<U32Node>(shared->head)) count_up(&text->count, worker->atomic);
         ok &= add_argument(worker, job, shared->head);
       }
       text_list_drop(worker, list);

@@ -32,20 +32,20 @@ bool release(BendWorker* worker, BendWord word, uint32_t kind, const void* info,
     case BEND_SLOT_DATA: {
       const BendDataInfo* data = static_cast<const BendDataInfo*>(info);
       RefView view = view_ref(word, data);
-      if (!view.node || !count_down(&count_of(view.node))) return false;
+      if (!view.node || !count_down(&count_of(view.node), worker->atomic)) return false;
       *dying = {view.node, &data->ctors[view.ctor].layout, false, 0};
       return true;
     }
     case BEND_SLOT_ARRAY: {
       char* block = array_block(word);
-      if (!block || !count_down(&count_of(block))) return false;
+      if (!block || !count_down(&count_of(block), worker->atomic)) return false;
       *dying = {block, static_cast<const BendLayout*>(info), true, array_log2(word)};
       return true;
     }
     case BEND_SLOT_OBJECT: {
       if (is_immediate(word)) return false;
       char* object = reinterpret_cast<char*>(word);
-      if (!count_down(&count_of(object))) return false;
+      if (!count_down(&count_of(object), worker->atomic)) return false;
       *dying = {object, &worker->runtime->program->objects[u32_at(object + 4)].layout, false, 0};
       return true;
     }
@@ -140,10 +140,10 @@ void dup_value(BendWorker* worker, const BendLayout* layout, char* place) {
     BendWord word = word_at(at);
     switch (static_cast<BendSlotKind>(slot->kind)) {
       case BEND_SLOT_DATA:
-        if (char* node = view_ref(word, static_cast<const BendDataInfo*>(slot->info)).node) count_up(&count_of(node));
+        if (char* node = view_ref(word, static_cast<const BendDataInfo*>(slot->info)).node) count_up(&count_of(node), worker->atomic);
         break;
       case BEND_SLOT_ARRAY:
-        if (char* block = array_block(word)) count_up(&count_of(block));
+        if (char* block = array_block(word)) count_up(&count_of(block), worker->atomic);
         break;
       case BEND_SLOT_OBJECT: bend_dup_object(worker, word); break;
       case BEND_SLOT_SUM: break;
@@ -174,6 +174,6 @@ void bend_drop_fields(BendWorker* worker, BendWord ref, const BendDataInfo* info
 void bend_drop_array(BendWorker* worker, BendWord array, const BendLayout* element) { drop_word(worker, array, BEND_SLOT_ARRAY, element); }
 void bend_drop_object(BendWorker* worker, BendWord object) { drop_word(worker, object, BEND_SLOT_OBJECT, nullptr); }
 
-void bend_dup_object(BendWorker*, BendWord object) {
-  if (!is_immediate(object)) count_up(&count_of(reinterpret_cast<char*>(object)));
+void bend_dup_object(BendWorker* worker, BendWord object) {
+  if (!is_immediate(object)) count_up(&count_of(reinterpret_cast<char*>(object)), worker->atomic);
 }

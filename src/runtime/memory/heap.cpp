@@ -157,6 +157,46 @@ void note_start(BendWorker* worker, char* node, uint32_t class_code) {
   pthread_mutex_unlock(&heap->lock);
 }
 
+void** list_of(BendWorker* worker, uint32_t code) {
+  return code < BEND_CLASSES ? &worker->free_lists[code] : &worker_heap(worker)->lists[code - BEND_CLASSES];
+}
+
+// The link between the free lists of one class in the pool.
+void*& next_list(void* list) { return static_cast<void**>(list)[1]; }
+
+void give_lists(Heap* heap, uint32_t code, void* first, void* last) {
+  void* top = __atomic_load_n(&heap->pool[code], __ATOMIC_RELAXED);
+  do next_list(last) = top;
+  while (!__atomic_compare_exchange_n(&heap->pool[code], &top, first, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+}
+
+// A list of the class from the pool becomes the worker's own. The whole stack is taken, so that nobody sees a node's link change, and all
+// lists but the first go back.
+bool take_list(BendWorker* worker, uint32_t code) {
+  Heap* heap = &worker->runtime->heap;
+  if (!worker->atomic || !__atomic_load_n(&heap->pool[code], __ATOMIC_RELAXED)) return false;
+  void* list = __atomic_exchange_n(&heap->pool[code], nullptr, __ATOMIC_ACQUIRE);
+  if (!list) return false;
+  if (void* rest = next_list(list)) {
+    void* empty = nullptr;
+    if (!__atomic_compare_exchange_n(&heap->pool[code], &empty, rest, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+      void* last = rest;
+      while (next_list(last)) last = next_list(last);
+      give_lists(heap, code, rest, last);
+    }
+  }
+  *list_of(worker, code) = list;
+  return true;
+}
+
+// Fresh memory is about to be taken: the others are asked for their lists, for the next time.
+void ask_others(BendWorker* worker) {
+  if (!worker->atomic) return;
+  uint64_t before = __atomic_fetch_add(&worker->runtime->heap.chunks_taken, 1, __ATOMIC_RELAXED);
+  WorkerHeap* own = worker_heap(worker);
+  if (own->chunks_seen == before) own->chunks_seen = before + 1;
+}
+
 // A fresh node from the worker's second bump range, which large classes use, and every class when debugging.
 char* fresh_large(BendWorker* worker, uint64_t bytes, uint32_t class_code) {
   WorkerHeap* own = worker_heap(worker);
@@ -172,6 +212,7 @@ char* fresh_large(BendWorker* worker, uint64_t bytes, uint32_t class_code) {
       return alone;
     }
     if (!debug) give_rest(worker, own->bump, own->limit);
+    ask_others(worker);
     uint64_t size;
     own->bump = take_chunk(worker, bytes + kBlockStart, &size);
     own->limit = own->bump + size;
@@ -185,20 +226,23 @@ char* fresh_large(BendWorker* worker, uint64_t bytes, uint32_t class_code) {
 
 void* alloc_small(BendWorker* worker, uint64_t bytes) {
   uint32_t index = static_cast<uint32_t>(bytes / 8);
-  if (void* node = worker->free_lists[index]) {
+  void* node = worker->free_lists[index];
+  if (!node && static_cast<uint64_t>(worker->limit - worker->bump) < bytes && take_list(worker, index)) node = worker->free_lists[index];
+  if (node) {
     worker->free_lists[index] = *static_cast<void**>(node);
     return node;
   }
   if (worker->runtime->heap.debug) return fresh_large(worker, bytes, index);
   if (static_cast<uint64_t>(worker->limit - worker->bump) < bytes) {
     give_rest(worker, worker->bump, worker->limit);
+    ask_others(worker);
     uint64_t size;
     worker->bump = take_chunk(worker, bytes, &size);
     worker->limit = worker->bump + size;
   }
-  char* node = worker->bump;
+  char* fresh = worker->bump;
   worker->bump += bytes;
-  return node;
+  return fresh;
 }
 
 void* alloc_huge(BendWorker* worker, uint64_t bytes) {
@@ -296,7 +340,8 @@ void* heap_alloc(BendWorker* worker, uint64_t bytes) {
   if (bytes > kLargeMax) return alloc_huge(worker, bytes);
   uint32_t index = large_class(bytes);
   void** list = &worker_heap(worker)->lists[index];
-  if (void* node = *list) {
+  if (*list || take_list(worker, BEND_CLASSES + index)) {
+    void* node = *list;
     *list = *static_cast<void**>(node);
     return node;
   }
@@ -308,6 +353,20 @@ void heap_free(BendWorker* worker, void* node, uint64_t bytes) {
   if (bytes <= BEND_MAX_SMALL) push(&worker->free_lists[bytes / 8], node);
   else if (bytes > kLargeMax) free_huge(worker, static_cast<char*>(node), bytes);
   else push(&worker_heap(worker)->lists[large_class(bytes)], node);
+}
+
+void heap_share(BendWorker* worker) {
+  Heap* heap = &worker->runtime->heap;
+  WorkerHeap* own = worker_heap(worker);
+  uint64_t taken = __atomic_load_n(&heap->chunks_taken, __ATOMIC_RELAXED);
+  if (own->chunks_seen == taken) return;
+  own->chunks_seen = taken;
+  for (uint32_t code = 0; code < BEND_CLASSES + kLargeClasses; ++code) {
+    void** list = list_of(worker, code);
+    if (!*list) continue;
+    give_lists(heap, code, *list, *list);
+    *list = nullptr;
+  }
 }
 
 void* system_alloc(BendWorker* worker, uint64_t bytes) {

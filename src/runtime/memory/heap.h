@@ -5,6 +5,9 @@
 //   505 B..1 MiB           WorkerHeap.lists, 8 classes a doubling             the list of its class
 //   above 1 MiB            a mapping of its own                               a small cache, else the system
 //
+// Lists are a worker's own. A worker that frees more than it allocates hands whole lists over (heap_share) to a pool that all workers
+// look into before they take fresh memory: in one piece, without a lock, and only when somebody has taken a chunk since it last did.
+//
 // A node has no header for the heap: whoever frees it states its size. With BEND_DEBUG_HEAP=1 fresh nodes always come through the slow
 // path, which notes where each starts and its class, so that the walk at the end can tell live, free, doubly free and foreign nodes.
 #pragma once
@@ -47,12 +50,16 @@ struct Heap {
   uint64_t cached;
   bool debug;
   HugeBlock* huge;
+  // By class: a stack of free lists, linked through the second words of their first nodes.
+  void* pool[BEND_CLASSES + kLargeClasses];
+  uint64_t chunks_taken;  // by workers that had others to ask
 };
 
 struct WorkerHeap {       // behind BendWorker.private_state
   void* lists[kLargeClasses];
   char* bump;             // for sizes above BEND_MAX_SMALL, and all sizes when debugging
   char* limit;
+  uint64_t chunks_seen;   // Heap.chunks_taken when this worker last shared its lists
 };
 
 void heap_open(Heap* heap, uint64_t most, bool debug);
@@ -63,6 +70,9 @@ void worker_heap_close(BendWorker* worker);
 // Any size; rounded up to 16 and a multiple of 8. Never null: error 3.
 [[nodiscard]] void* heap_alloc(BendWorker* worker, uint64_t bytes);
 void heap_free(BendWorker* worker, void* node, uint64_t bytes);
+
+// Hands this worker's free lists over when others have run out of them meanwhile. Cheap when not.
+void heap_share(BendWorker* worker);
 
 // Zeroed memory of the C library for the runtime's own tables. Never null: error 3.
 [[nodiscard]] void* system_alloc(BendWorker* worker, uint64_t bytes);

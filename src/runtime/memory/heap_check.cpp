@@ -59,6 +59,8 @@ HeapReport heap_check(Heap* heap, BendWorker* workers, uint32_t worker_count) {
     WorkerHeap* own = static_cast<WorkerHeap*>(workers[w].private_state);
     for (uint32_t c = 0; c < kLargeClasses && !result.corrupt; ++c) result.corrupt = !walk.mark_list(own->lists[c], BEND_CLASSES + c);
   }
+  for (uint32_t c = 0; c < BEND_CLASSES + kLargeClasses; ++c)
+    for (void* list = heap->pool[c]; list && !result.corrupt; list = static_cast<void**>(list)[1]) result.corrupt = !walk.mark_list(list, c);
   for (Segment* s = heap->segments; s; s = s->next)
     for (uint64_t i = 0; i < s->size / 8; ++i) {
       uint16_t start = s->starts[i];

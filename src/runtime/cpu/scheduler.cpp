@@ -1,0 +1,368 @@
+#include "runtime/cpu/scheduler.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/cpu/tasks.h"
+#include "runtime/runtime.h"
+
+namespace bendc::rt {
+
+namespace {
+
+// 2^20 entries: as deep as forks nest before the newest run in order. Backed by memory only where used.
+constexpr uint64_t kStackBytes = (1ull << 20) * BEND_TASK_BYTES;
+constexpr uint64_t kSpinNanoseconds = 50'000;   // an idle worker's last look at the others
+constexpr uint32_t kPausesARound = 32;
+constexpr uint64_t kFencedWakeNanoseconds = 1'000'000;
+enum : uint32_t { kRunning = 0, kParked = 1, kSummoned = 2 };
+
+// Task stacks whose owner may not pop by itself: no tail is above this.
+constexpr uint32_t kEverywhere = 0xFFFFFFFFu;
+
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kMayUseBarriers = false;   // the sanitizer does not know of barriers put into other threads
+#else
+constexpr bool kMayUseBarriers = true;
+#endif
+
+Scheduler* scheduler(BendWorker* worker) { return worker->runtime->scheduler; }
+WorkerTasks& tasks_of(BendWorker* worker) { return scheduler(worker)->tasks[worker->index]; }
+uint32_t low(const void* address) { return static_cast<uint32_t>(reinterpret_cast<uint64_t>(address)); }
+std::atomic_ref<char*> tail_of(BendWorker* worker) { return std::atomic_ref<char*>(worker->task_tail); }
+std::atomic_ref<char*> limit_of(BendWorker* worker) { return std::atomic_ref<char*>(worker->task_limit); }
+std::atomic_ref<uint32_t> state_of(BendForkTask* task) { return std::atomic_ref<uint32_t>(task->state); }
+
+uint64_t now() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(t.tv_nsec);
+}
+
+void pause_cpu() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+#endif
+}
+
+long futex(std::atomic<uint32_t>* word, int operation, uint32_t value, const timespec* timeout) {
+  return syscall(SYS_futex, reinterpret_cast<uint32_t*>(word), operation | FUTEX_PRIVATE_FLAG, value, timeout, nullptr, 0);
+}
+
+bool register_barriers() {
+  if (!kMayUseBarriers) return false;
+  long commands = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
+  return commands > 0 && (commands & MEMBARRIER_CMD_PRIVATE_EXPEDITED) && syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+}
+
+// Every running thread of the process passes a full barrier before this returns.
+void barrier_everywhere(Scheduler* s) {
+  if (s->barriers) syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+}
+
+uint64_t random_next(WorkerTasks& own) {
+  own.random ^= own.random << 13;
+  own.random ^= own.random >> 7;
+  own.random ^= own.random << 17;
+  return own.random;
+}
+
+// With a seed: now and then the thread gives way or sleeps for up to 63 us, so that other interleavings come up.
+void perturb(BendWorker* worker) {
+  if (scheduler(worker)->seed == 0) return;
+  uint64_t r = random_next(tasks_of(worker)) >> 20;
+  if (r % 16 == 0) {
+    timespec t = {0, static_cast<long>((r >> 8) % 64) * 1000};
+    nanosleep(&t, nullptr);
+  } else if (r % 4 == 0) {
+    sched_yield();
+  }
+}
+
+bool open_stack(WorkerTasks& own) {
+  void* got = mmap(nullptr, 2 * kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (got == MAP_FAILED) return false;
+  char* begin = static_cast<char*>(got);
+  char* aligned = reinterpret_cast<char*>((reinterpret_cast<uint64_t>(begin) + kStackBytes - 1) / kStackBytes * kStackBytes);
+  if (aligned > begin) munmap(begin, static_cast<size_t>(aligned - begin));
+  char* end = begin + 2 * kStackBytes;
+  if (aligned + kStackBytes < end) munmap(aligned + kStackBytes, static_cast<size_t>(end - (aligned + kStackBytes)));
+  // The last entry stays unused: its end could be the start of the next 4 GiB, whose low half is 0.
+  own.base = aligned;
+  own.end = aligned + kStackBytes - BEND_TASK_BYTES;
+  return true;
+}
+
+void close_stack(WorkerTasks& own) {
+  if (own.base) munmap(own.base, kStackBytes);
+  own.base = nullptr;
+}
+
+// The worker can take part from now on.
+void open_worker(BendWorker* worker) {
+  Scheduler* s = scheduler(worker);
+  WorkerTasks& own = tasks_of(worker);
+  own.head.store(low(own.base), std::memory_order_seq_cst);
+  worker->task_head = s->barriers && s->seed == 0 ? reinterpret_cast<const uint32_t*>(&own.head) : &kEverywhere;
+  worker->atomic = 1;
+  worker->solo = 0;
+  tail_of(worker).store(own.base, std::memory_order_seq_cst);
+  limit_of(worker).store(own.end, std::memory_order_seq_cst);
+}
+
+void lower_limits(Scheduler* s) {
+  uint32_t started = s->started.load(std::memory_order_acquire);
+  for (uint32_t i = 0; i < started; ++i) limit_of(&s->runtime->workers[i]).store(nullptr, std::memory_order_seq_cst);
+}
+
+bool somebody_rests(Scheduler* s) {
+  return s->parked.load(std::memory_order_seq_cst) > 0 || s->started.load(std::memory_order_seq_cst) < s->limit.load(std::memory_order_relaxed);
+}
+
+bool wake(Scheduler* s, WorkerTasks& sleeper, uint32_t how) {
+  uint32_t expected = kParked;
+  if (!sleeper.parked.compare_exchange_strong(expected, how, std::memory_order_seq_cst)) return false;
+  s->parked.fetch_sub(1, std::memory_order_seq_cst);
+  futex(&sleeper.parked, FUTEX_WAKE, 1, nullptr);
+  return true;
+}
+
+void run_helper(void* raw);
+
+bool start_helper(Scheduler* s, uint32_t index) {
+  BendWorker* worker = &s->runtime->workers[index];
+  WorkerTasks& own = s->tasks[index];
+  worker->runtime = s->runtime;
+  worker->index = index;
+  if (!open_stack(own)) return false;
+  if (worker_heap_open(worker)) {
+    open_worker(worker);
+    own.summoned = true;
+    own.started = true;
+    s->started.store(index + 1, std::memory_order_seq_cst);
+    if (stack_map(&own.stack, s->runtime->config.stack_bytes)) {
+      if (stack_start(&own.stack, worker, run_helper, worker, &own.thread) == 0) return true;
+      stack_unmap(&own.stack);
+    }
+    s->started.store(index, std::memory_order_seq_cst);
+    own.started = false;
+    worker_heap_close(worker);
+  }
+  close_stack(own);
+  return false;
+}
+
+// One resting worker is sent looking for work; called with `summoning` held, which passes to that worker.
+void summon(Scheduler* s, WorkerTasks& own) {
+  uint32_t started = s->started.load(std::memory_order_acquire);
+  uint32_t from = static_cast<uint32_t>(random_next(own) % started);
+  for (uint32_t i = 0; i < started && s->parked.load(std::memory_order_seq_cst) > 0; ++i)
+    if (wake(s, s->tasks[(from + i) % started], kSummoned)) return;
+  // Only the holder of `summoning` starts workers.
+  if (started < s->limit.load(std::memory_order_relaxed)) {
+    if (start_helper(s, started)) return;
+    s->limit.store(started, std::memory_order_relaxed);
+  }
+  s->summoning.store(0, std::memory_order_seq_cst);
+}
+
+// The summoned worker has found work, or stops looking: the next push may summon another.
+void answer_summons(Scheduler* s, WorkerTasks& own) {
+  own.summoned = false;
+  s->summoning.store(0, std::memory_order_seq_cst);
+  if (somebody_rests(s)) lower_limits(s);
+}
+
+bool has_tasks(Scheduler* s, uint32_t index) {
+  return low(tail_of(&s->runtime->workers[index]).load(std::memory_order_seq_cst)) > head_place(s->tasks[index].head.load(std::memory_order_seq_cst));
+}
+
+void run_task(BendWorker* worker, uint32_t victim, BendForkTask* task) {
+  Scheduler* s = scheduler(worker);
+  WorkerTasks& own = tasks_of(worker);
+  if (own.summoned) {
+    // More work where this came from: the next one is on its way before this one starts.
+    if (has_tasks(s, victim) && somebody_rests(s)) {
+      own.summoned = false;
+      summon(s, own);
+    } else {
+      answer_summons(s, own);
+    }
+  }
+  task->code(worker, task->data);
+  heap_share(worker);
+  // The owner may go on, and the entry be reused, as soon as the state is set; the owner itself stays.
+  state_of(task).store(kTaskDone, std::memory_order_seq_cst);
+  WorkerTasks& owner = s->tasks[victim];
+  if (owner.parked.load(std::memory_order_seq_cst) == kParked) wake(s, owner, kRunning);
+}
+
+bool take_and_run(BendWorker* worker) {
+  Scheduler* s = scheduler(worker);
+  WorkerTasks& own = tasks_of(worker);
+  uint32_t started = s->started.load(std::memory_order_acquire);
+  uint32_t from = static_cast<uint32_t>(random_next(own) % started);
+  for (uint32_t i = 0; i < started; ++i) {
+    uint32_t victim = (from + i) % started;
+    if (victim == worker->index) continue;
+    BendWorker* other = &s->runtime->workers[victim];
+    WorkerTasks& others = s->tasks[victim];
+    uint32_t place;
+    bool taken = take_task(
+        others.head, [&] { return low(tail_of(other).load(std::memory_order_seq_cst)); },
+        [&] {
+          perturb(worker);
+          barrier_everywhere(s);
+        },
+        &place);
+    if (!taken) continue;
+    perturb(worker);
+    run_task(worker, victim, reinterpret_cast<BendForkTask*>(others.base + (place - low(others.base))));
+    return true;
+  }
+  return false;
+}
+
+// Sleeps until work may have come up or `task` is done.
+void park(BendWorker* worker, BendForkTask* task) {
+  Scheduler* s = scheduler(worker);
+  WorkerTasks& own = tasks_of(worker);
+  heap_share(worker);
+  own.parked.store(kParked, std::memory_order_seq_cst);
+  s->parked.fetch_add(1, std::memory_order_seq_cst);
+  if (own.summoned) {
+    own.summoned = false;
+    s->summoning.store(0, std::memory_order_seq_cst);
+  }
+  lower_limits(s);
+  // From here on every push comes to bend_fork; those before it are seen by this look.
+  barrier_everywhere(s);
+  bool stay = !s->stopping.load(std::memory_order_seq_cst) && !(task && state_of(task).load(std::memory_order_seq_cst) == kTaskDone);
+  uint32_t started = s->started.load(std::memory_order_acquire);
+  for (uint32_t i = 0; stay && i < started; ++i) stay = i == worker->index || !has_tasks(s, i);
+  if (!stay) {
+    uint32_t expected = kParked;
+    if (own.parked.compare_exchange_strong(expected, kRunning, std::memory_order_seq_cst)) s->parked.fetch_sub(1, std::memory_order_seq_cst);
+  }
+  // Without barriers a push may still sit in its worker's store buffer: then the wait is bounded.
+  timespec bound = {0, kFencedWakeNanoseconds};
+  while (own.parked.load(std::memory_order_seq_cst) == kParked) {
+    futex(&own.parked, FUTEX_WAIT, kParked, s->barriers ? nullptr : &bound);
+    if (s->barriers) continue;
+    uint32_t expected = kParked;
+    if (own.parked.compare_exchange_strong(expected, kRunning, std::memory_order_seq_cst)) s->parked.fetch_sub(1, std::memory_order_seq_cst);
+  }
+  if (own.parked.exchange(kRunning, std::memory_order_seq_cst) == kSummoned) own.summoned = true;
+}
+
+// Runs other workers' tasks until `task` is done, or, without one, until the program ends.
+void work_until(BendWorker* worker, BendForkTask* task) {
+  Scheduler* s = scheduler(worker);
+  WorkerTasks& own = tasks_of(worker);
+  uint64_t since = 0;
+  for (;;) {
+    if (task ? state_of(task).load(std::memory_order_acquire) == kTaskDone : s->stopping.load(std::memory_order_acquire) != 0) break;
+    if (take_and_run(worker)) {
+      since = 0;
+      continue;
+    }
+    for (uint32_t i = 0; i < kPausesARound; ++i) pause_cpu();
+    uint64_t at = now();
+    if (since == 0) since = at;
+    if (at - since < kSpinNanoseconds) continue;
+    park(worker, task);
+    since = 0;
+  }
+  if (own.summoned) answer_summons(s, own);
+}
+
+void run_helper(void* raw) { work_until(static_cast<BendWorker*>(raw), nullptr); }
+
+}  // namespace
+
+bool scheduler_open(BendRuntime* runtime) {
+  uint32_t count = runtime->config.threads;
+  void* memory = nullptr;
+  if (posix_memalign(&memory, alignof(WorkerTasks), sizeof(Scheduler) + alignof(WorkerTasks) + count * sizeof(WorkerTasks)) != 0) return false;
+  memset(memory, 0, sizeof(Scheduler) + alignof(WorkerTasks) + count * sizeof(WorkerTasks));
+  Scheduler* s = static_cast<Scheduler*>(memory);
+  s->runtime = runtime;
+  s->tasks = reinterpret_cast<WorkerTasks*>(static_cast<char*>(memory) + (sizeof(Scheduler) + alignof(WorkerTasks) - 1) / alignof(WorkerTasks) * alignof(WorkerTasks));
+  s->count = count;
+  s->seed = runtime->config.sched_seed;
+  s->limit.store(count, std::memory_order_relaxed);
+  for (uint32_t i = 0; i < count; ++i) s->tasks[i].random = (s->seed + 1) * 0x9E3779B97F4A7C15ull + i * 0xBF58476D1CE4E5B9ull + 1;
+  runtime->scheduler = s;
+  runtime->workers[0].solo = count == 1;
+  runtime->workers[0].task_head = &kEverywhere;
+  return true;
+}
+
+void scheduler_close(BendRuntime* runtime) {
+  Scheduler* s = runtime->scheduler;
+  if (!s) return;
+  s->stopping.store(1, std::memory_order_seq_cst);
+  // A summoned worker may be starting another one; after `summoning` is taken for good nobody does.
+  while (s->started.load(std::memory_order_seq_cst) > 0 && s->summoning.exchange(1, std::memory_order_seq_cst) == 1) sched_yield();
+  uint32_t started = s->started.load(std::memory_order_seq_cst);
+  for (uint32_t i = 1; i < started; ++i) {
+    WorkerTasks& own = s->tasks[i];
+    wake(s, own, kRunning);
+    pthread_join(own.thread, nullptr);
+    stack_unmap(&own.stack);
+    close_stack(own);
+  }
+  if (started > 0) close_stack(s->tasks[0]);
+  runtime->worker_count = started > 1 ? started : 1;
+}
+
+}  // namespace bendc::rt
+
+using namespace bendc::rt;
+
+uint32_t bend_fork(BendWorker* worker, uint64_t bytes) {
+  Scheduler* s = scheduler(worker);
+  WorkerTasks& own = tasks_of(worker);
+  if (!own.base) {
+    // The program's first fork.
+    if (s->limit.load(std::memory_order_relaxed) < 2 || !open_stack(own)) {
+      worker->solo = 1;
+      return 0;
+    }
+    s->barriers = register_barriers();
+    open_worker(worker);
+    s->started.store(1, std::memory_order_seq_cst);
+  }
+  perturb(worker);
+  limit_of(worker).store(own.end, std::memory_order_seq_cst);
+  if (somebody_rests(s) && s->summoning.exchange(1, std::memory_order_seq_cst) == 0) summon(s, own);
+  return static_cast<uint64_t>(own.end - worker->task_tail) >= bytes;
+}
+
+uint32_t bend_join(BendWorker* worker, void* raw) {
+  BendForkTask* task = static_cast<BendForkTask*>(raw);
+  Scheduler* s = scheduler(worker);
+  WorkerTasks& own = tasks_of(worker);
+  tail_of(worker).exchange(static_cast<char*>(raw), std::memory_order_seq_cst);
+  perturb(worker);
+  if (pop_task(own.head, low(task)) == Popped::Ours) return 1;
+  // Tasks that this worker runs meanwhile push their own above the entry, where the result will be.
+  tail_of(worker).store(static_cast<char*>(raw) + BEND_TASK_BYTES, std::memory_order_seq_cst);
+  work_until(worker, task);
+  state_of(task).store(kTaskOpen, std::memory_order_relaxed);
+  tail_of(worker).store(static_cast<char*>(raw), std::memory_order_seq_cst);
+  give_back_task(own.head, low(task));
+  heap_share(worker);
+  (void)s;
+  return 0;
+}
