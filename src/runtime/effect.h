@@ -1,7 +1,7 @@
 /* For the author of a custom effect: what the C file behind a definition's `import "./x.c"` may use. The file defines
      BEND_EFFECT(x) { .. }
    which gets the effect's live arguments, in declared order, after the continuation word in `payload`, owns them, writes its answer by the
-   rules of abi.h, and returns BEND_DONE. Calls that may block go through bend_in_background. Plain C; see docs/abi.md for an example. */
+   rules of abi.h, and returns BEND_DONE. Calls that may block go through bend_in_background. Plain C; see docs/effects.md. */
 #ifndef BEND_RUNTIME_EFFECT_H
 #define BEND_RUNTIME_EFFECT_H
 #include "abi.h"
