@@ -164,10 +164,10 @@ void Lowerer::lower_main() {
 // --- Functions --------------------------------------------------------------------------------------------------------------------
 
 flow::FuncId Lowerer::new_func(std::string name, Span span) {
-  uint32_t& count = name_counts_[name];
+  // Instances of the checker's templates are called f~k too, so a number may be taken.
   flow::Func func;
-  func.name = count == 0 ? name : fmt::format("{}~{}", name, count);
-  ++count;
+  func.name = name;
+  for (uint32_t& count = name_counts_[name]; !func_names_.insert(func.name).second;) func.name = fmt::format("{}~{}", name, ++count);
   func.span = span;
   return out_.funcs.add(std::move(func));
 }

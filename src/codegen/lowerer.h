@@ -234,6 +234,7 @@ class Lowerer {
   std::unordered_map<core::DefId, uint32_t> instance_counts_;
   std::unordered_map<core::DefId, uint32_t> arities_;
   std::unordered_map<std::string, uint32_t> name_counts_;
+  std::unordered_set<std::string> func_names_;
   std::deque<Work> work_;
   std::unordered_map<core::DefId, flow::Prim> prims_;
   std::unordered_map<core::DefId, flow::EffectId> effects_;
