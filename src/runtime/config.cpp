@@ -62,6 +62,8 @@ bool read_config(Config* config, const BendOptions* options, int argc, char** ar
   if (debug && strcmp(debug, "0") != 0 && strcmp(debug, "1") != 0) return bad_value("BEND_DEBUG_HEAP", debug, "0 or 1");
   config->debug_heap = debug && debug[0] == '1';
 
+  if (!gpu::read_gpu_config(&config->gpu, options)) return false;
+
   MemoryLimits limits = memory_limits();
   const char* stack = getenv("BEND_STACK");
   if (stack) {

@@ -2,6 +2,7 @@
 // variable. A bad value is reported with the variable's name and ends the process with exit status 2 before the program starts.
 #pragma once
 #include "runtime/abi.h"
+#include "runtime/gpu/options.h"
 
 namespace bendc::rt {
 
@@ -11,6 +12,7 @@ struct Config {
   bool debug_heap;        // BEND_DEBUG_HEAP=1
   uint64_t stack_bytes;   // BEND_STACK; default: half of the memory available at the start, at most 256 GiB
   uint64_t heap_bytes;    // BEND_HEAP; default: the machine's or the control group's memory
+  gpu::GpuConfig gpu;     // BEND_GPU, BEND_GPU_DEVICE, ...; BEND_STATS
   int argc;               // the program's own words, argv[0] replaced by the file as written under `bendc run`
   char** argv;
   const char* program_name;

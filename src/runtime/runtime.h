@@ -9,6 +9,9 @@
 namespace bendc::rt {
 struct Loop;
 struct Scheduler;
+namespace gpu {
+struct Gpu;
+}
 }
 
 struct BendRuntime {
@@ -17,6 +20,7 @@ struct BendRuntime {
   bendc::rt::Output out;
   bendc::rt::Heap heap;
   bendc::rt::Loop* loop;        // set while an IO main runs
+  bendc::rt::gpu::Gpu* gpu;     // null: no `!`, or the GPU is off
   bendc::rt::Scheduler* scheduler;
   BendWorker* workers;          // config.threads of them
   uint32_t worker_count;        // those whose heaps are open

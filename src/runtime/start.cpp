@@ -6,6 +6,7 @@
 
 #include "runtime/cpu/scheduler.h"
 #include "runtime/error.h"
+#include "runtime/gpu/gpu.h"
 #include "runtime/io/loop.h"
 #include "runtime/runtime.h"
 #include "runtime/stack.h"
@@ -88,7 +89,12 @@ int bend_start(const BendProgram* program, const BendOptions* options, int argc,
     workers->runtime = runtime;
     output_open(&runtime->out, STDOUT_FILENO);
     heap_open(&runtime->heap, runtime->config.heap_bytes, runtime->config.debug_heap);
-    if (worker_heap_open(workers) && scheduler_open(runtime)) {
+    // First, so that the device's start runs beside everything else.
+    bool refused = false;
+    runtime->gpu = gpu::gpu_open(runtime->config.gpu, program->gpu, &refused);
+    if (refused) {
+      status = kExitUsage;
+    } else if (worker_heap_open(workers) && scheduler_open(runtime)) {
       // A closed pipe is an error code of the write, so that sockets can answer with it.
       struct sigaction ignore = {}, old_pipe;
       ignore.sa_handler = SIG_IGN;
@@ -101,6 +107,7 @@ int bend_start(const BendProgram* program, const BendOptions* options, int argc,
     } else {
       status = complain("the system refuses the memory to start", 1);
     }
+    gpu::gpu_close(runtime->gpu);
     free(runtime->scheduler);
     for (uint32_t i = 0; i < runtime->worker_count; ++i) worker_heap_close(&workers[i]);
     heap_close(&runtime->heap);

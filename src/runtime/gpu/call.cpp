@@ -1,4 +1,152 @@
-// A `!` call of generated code: on the device when there is one, else the caller makes the ordinary call.
+// A `!` call of generated code: arguments to the device, rounds, result back. Everything that can be refused is refused before anything has
+// changed, and the caller makes the ordinary call; after that, a failure of the device ends the program.
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/cpu/scheduler.h"
+#include "runtime/error.h"
+#include "runtime/gpu/gpu.h"
+#include "runtime/gpu/transfer.h"
+#include "runtime/memory/drop.h"
 #include "runtime/runtime.h"
 
-uint32_t bend_gpu_call(BendWorker*, const BendGpuEntry*, void*, void*) { return 0; }
+using namespace bendc::rt;
+using namespace bendc::rt::gpu;
+
+namespace {
+
+void name_call(Message* m, const BendGpuEntry* entry) {
+  m->text("`").text(entry->name).text("!`");
+  if (entry->site) m->text(" (").text(entry->site).text(")");
+}
+
+// This call runs on the CPU: an error under `require`, a line a def under stats.
+uint32_t refuse(BendWorker* worker, Gpu* gpu, const BendGpuEntry* entry, const char* reason, size_t size) {
+  Message m;
+  if (gpu->config.use == Use::Require) {
+    name_call(&m, entry);
+    m.text(" cannot run on a GPU: ").bytes(reason, size);
+    fail_plain(worker, m);
+  }
+  ++gpu->counters.refused;
+  bool* noted = &gpu->noted[entry - gpu->program->entries];
+  if ((gpu->config.stats || gpu->config.use == Use::Emulate) && !*noted) {
+    m.text("bend: note: ");
+    name_call(&m, entry);
+    m.text(" runs on the CPU: ").bytes(reason, size).text("\n");
+    write_stderr(m.data(), m.size());
+  }
+  *noted = true;
+  return 0;
+}
+
+// The device cannot go on and the arguments are gone.
+[[noreturn]] void fail_device(BendWorker* worker, const BendGpuEntry* entry, const Message& why) {
+  Message m;
+  m.text("the GPU failed in ");
+  name_call(&m, entry);
+  m.text(": ").bytes(why.data(), why.size());
+  fail_plain(worker, m);
+}
+
+[[noreturn]] void fail_posted(BendWorker* worker, Gpu* gpu, const BendGpuEntry* entry, const BendDeviceControl& control) {
+  uint32_t number = static_cast<uint32_t>(control.error);
+  uint32_t site = static_cast<uint32_t>(control.error >> 32);
+  Message detail;
+  if (number == kErrorMemory) {
+    detail.text("the device's heap of ").number(gpu->space.heap_bytes).text(" bytes is used up in ");
+    name_call(&detail, entry);
+    detail.text("; BEND_GPU_MEMORY sets the size of the device's memory, now ").number(gpu->space.bytes).text(" bytes");
+  }
+  fail(worker, number, site < gpu->program->site_count ? gpu->program->sites[site] : nullptr, detail);
+}
+
+void wait_for_device(Gpu* gpu) {
+  if (!gpu->starting) return;
+  uint64_t from = now_ns();
+  pthread_join(gpu->starter, nullptr);
+  gpu->starting = false;
+  gpu->waited_ns = now_ns() - from;
+}
+
+// Below a fork of the host a `!` is an ordinary call: the other lanes may hold handles to the arrays that would move.
+bool below_fork(const BendWorker* worker) {
+  const Scheduler* scheduler = worker->runtime->scheduler;
+  return worker->index != 0 || (scheduler && worker->task_tail != scheduler->tasks[0].base);
+}
+
+uint32_t call(BendWorker* worker, Gpu* gpu, const BendGpuEntry* entry, char* payload, char* result) {
+  if (entry->refusal) return refuse(worker, gpu, entry, entry->refusal, strlen(entry->refusal));
+  wait_for_device(gpu);
+  if (gpu->refused) return refuse(worker, gpu, entry, gpu->why.data(), gpu->why.size());
+  if (entry->result.size > kResultBytes || BEND_TASK_HEADER + entry->args.size > gpu->space.task_stride) {
+    const char* reason = "its arguments or its result are too large by value";
+    return refuse(worker, gpu, entry, reason, strlen(reason));
+  }
+  Message why;
+  Space* space = &gpu->space;
+  const Driver& driver = gpu->device.driver;
+  uint64_t begin = now_ns();
+  if (!gpu->emulated) {
+    // The calling thread is another than the one that made the context.
+    if (int code = driver.context_use(gpu->device.context)) {
+      describe(&driver, "cuCtxSetCurrent", code, &why);
+      return refuse(worker, gpu, entry, why.data(), why.size());
+    }
+    if (gpu->config.stats && driver.event_record(gpu->device.begin, gpu->device.stream) != kSuccess) why.text("cuEventRecord failed");
+  }
+  char* record = static_cast<char*>(system_alloc(worker, space->task_stride + kResultBytes));
+  BendTaskRecord* head = reinterpret_cast<BendTaskRecord*>(record);
+  head->segment = entry->segment;
+  Transfer transfer;
+  transfer_open(&transfer, worker, space, &why);
+  switch (send_arguments(&transfer, entry, payload, record + BEND_TASK_HEADER)) {
+    case Sent::Done: break;
+    case Sent::TooLarge: {
+      transfer_close(&transfer);
+      free(record);
+      Message m;
+      m.text("its arguments do not fit into the device's heap of ").number(space->heap_bytes).text(" bytes (BEND_GPU_MEMORY)");
+      return refuse(worker, gpu, entry, m.data(), m.size());
+    }
+    case Sent::Failed: fail_device(worker, entry, why);
+  }
+  // The copies read the host's blocks until the stream has passed them.
+  if (transfer.block_count > 0 && !space_wait(space, &why)) fail_device(worker, entry, why);
+  drop_value(worker, &entry->owned, payload);
+
+  BendDeviceControl control;
+  Run run = {&gpu->config, gpu->program, space, &gpu->counters, record, transfer.used, transfer.top, static_cast<uint32_t>(entry - gpu->program->entries), &control,
+             record + space->task_stride};
+  if (!run_rounds(&run, &why)) fail_device(worker, entry, why);
+  if (control.error) fail_posted(worker, gpu, entry, control);
+  if (!control.finished) {
+    why.text("internal error: the device machine stopped without a result");
+    fail_device(worker, entry, why);
+  }
+  memcpy(result, run.result, entry->result.size);
+  if (!receive_result(&transfer, entry, result)) fail_device(worker, entry, why);
+  uint64_t staged = transfer.used;
+  transfer_close(&transfer);
+  free(record);
+  space_reset(space, staged);
+  if (gpu->config.stats && !gpu->emulated) {
+    float milliseconds = 0;
+    if (driver.event_record(gpu->device.end, gpu->device.stream) == kSuccess && space_wait(space, &why) &&
+        driver.event_elapsed(&milliseconds, gpu->device.begin, gpu->device.end) == kSuccess)
+      gpu->counters.device_ns += static_cast<uint64_t>(milliseconds * 1e6f);
+  }
+  ++gpu->counters.calls;
+  gpu->counters.wall_ns += now_ns() - begin;
+  return 1;
+}
+
+}  // namespace
+
+uint32_t bend_gpu_call(BendWorker* worker, const BendGpuEntry* entry, void* payload, void* result) {
+  Gpu* gpu = worker->runtime->gpu;
+  if (!gpu || below_fork(worker) || pthread_mutex_trylock(&gpu->lock) != 0) return 0;
+  uint32_t done = call(worker, gpu, entry, static_cast<char*>(payload), static_cast<char*>(result));
+  pthread_mutex_unlock(&gpu->lock);
+  return done;
+}

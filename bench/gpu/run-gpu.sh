@@ -1,0 +1,77 @@
+#!/bin/bash
+# Checks and times a pack made by scripts/gpu-pack on a machine with a GPU. Needs the CUDA driver; nvcc, when there, compiles the twins.
+# usage: run-gpu.sh [RESULTS] [SECONDS]   RESULTS: folder for doctor.txt, checks.txt, times.tsv, twins.txt (default: ./results); SECONDS: 480
+# Exit status: 0 when every check passed.
+cd "$(dirname "$(readlink -f "$0")")" || exit 1
+out=$(readlink -m "${1:-results}")
+limit=${2:-480}
+mkdir -p "$out"
+start=$SECONDS
+left() { echo $((limit - (SECONDS - start))); }
+export BEND_GPU=require
+passed=0 failed=0
+check() {   # check NAME OK [TEXT]
+  if [ "$2" = 1 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); printf 'FAIL %s\n%s\n' "$1" "${3:-}" | head -c 1500 >>"$out/checks.txt"; fi
+}
+: >"$out/checks.txt"
+
+{ date -u; uname -mr; nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader; cat COMMIT; } >"$out/doctor.txt" 2>&1
+./bin/doctor >>"$out/doctor.txt" 2>&1 || { cat "$out/doctor.txt"; echo "no GPU can be used"; exit 1; }
+cat "$out/doctor.txt"
+
+# The twins compile while the checks run.
+twins=
+if command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; then
+  twins=1
+  (PATH=$PATH:/usr/local/cuda/bin; cd twins && bash ./build_all.sh gpu >build.log 2>&1) &
+  builder=$!
+fi
+
+# Cases: every program of the pack that has an expectation, with stdout as expected and the given exit status.
+for expected in cases/*.out; do
+  [ -e "$expected" ] || continue
+  name=${expected#cases/}; name=${name%.out}
+  want=0; [ -e "cases/$name.status" ] && want=$(cat "cases/$name.status")
+  got=$(timeout 30 "bin/case.$name" 2>"$out/stderr.tmp" </dev/null; echo "status $?")
+  [ "$got" = "$(cat "$expected"; echo "status $want")" ] && ok=1 || ok=0
+  check "case $name" $ok "$(printf '%s\n' "$got" | tail -5; tail -3 "$out/stderr.tmp")"
+  [ "$(left)" -lt $((limit / 2)) ] && { echo "cases stopped at $name: half of the time is used" | tee -a "$out/checks.txt"; break; }
+done
+
+# Small runs of the benchmark programs against the CPU, at several ways of dealing out forks.
+while IFS='|' read -r name small timed; do
+  name=${name// /}; [[ $name == '#'* || -z $name || ! -x bin/$name ]] && continue
+  want=$(BEND_GPU=off timeout 30 bin/$name $small 2>&1)
+  for fork in auto host sequential; do
+    got=$(BEND_GPU_FORK=$fork timeout 30 bin/$name $small 2>"$out/stderr.tmp")
+    [ "$got" = "$want" ] && ok=1 || ok=0
+    check "small $name ($fork)" $ok "got $got, want $want; $(tail -3 "$out/stderr.tmp")"
+  done
+done <rows.txt
+rm -f "$out/stderr.tmp"
+echo "checks: $passed passed, $failed failed" | tee -a "$out/checks.txt"
+
+[ -n "$twins" ] && wait $builder
+# Times: three runs of a row; its counters stand on stderr. seconds_device is by events, copies included.
+printf 'program\twords\tresult\tcpu_result\twall_s\tdevice_us\tcall_us\trounds\ttasks\tin_bytes\tout_bytes\n' >"$out/times.tsv"
+field() { sed -n "s/.*[ ,]$1 \([0-9]*\).*/\1/p" <<<"$2" | head -1; }
+while IFS='|' read -r name small timed; do
+  name=${name// /}; [[ $name == '#'* || -z $name || ! -x bin/$name ]] && continue
+  cpu=$(BEND_GPU=off timeout 20 bin/$name $timed 2>/dev/null)
+  for run in 1 2 3; do
+    [ "$(left)" -lt 60 ] && break
+    begin=$(date +%s%N)
+    result=$(BEND_STATS=1 timeout 20 bin/$name $timed 2>stats.tmp); status=$?
+    end=$(date +%s%N)
+    stats=$(grep 'bend: gpu: ' stats.tmp | head -1)
+    [ $status = 0 ] || result="status $status: $(head -c 200 stats.tmp | tr '\n\t' '  ')"
+    awk -v n="$name" -v w="$timed" -v r="$result" -v c="$cpu" -v t=$((end - begin)) -v d="$(field device "$stats")" -v u="$(field wall "$stats")" \
+      -v rounds="$(sed -n 's/.* \([0-9]*\) rounds.*/\1/p' <<<"$stats")" -v tasks="$(sed -n 's/.* \([0-9]*\) tasks.*/\1/p' <<<"$stats")" -v i="$(field in "$stats")" -v o="$(field out "$stats")" \
+      'BEGIN{gsub(/^ +| +$/,"",w); printf "%s\t%s\t%s\t%s\t%.3f\t%s\t%s\t%s\t%s\t%s\t%s\n",n,w,r,c,t/1e9,d,u,rounds,tasks,i,o}' | tee -a "$out/times.tsv"
+    [ $status = 0 ] || break
+  done
+done <rows.txt
+grep -h 'start:' stats.tmp >>"$out/doctor.txt"
+rm -f stats.tmp
+if [ -n "$twins" ] && [ "$(left)" -gt 20 ]; then (cd twins && timeout "$(($(left) - 5))" bash ./run_gpu.sh) >"$out/twins.txt" 2>&1; cat "$out/twins.txt"; fi
+[ "$failed" = 0 ]
