@@ -128,6 +128,20 @@ FieldsLayout Layouts::object(std::span<const TypeId> fields) {
   return out;
 }
 
+FieldsLayout Layouts::record(std::span<const TypeId> fields) {
+  FieldsLayout out;
+  uint32_t offset = 0;
+  for (TypeId type : fields) {
+    const TypeLayout& field = of(type);
+    offset = align_up(offset, field.align);
+    out.offsets.push_back(offset);
+    offset += field.size;
+    out.counted |= field.counted;
+  }
+  out.bytes = align_up(offset, 8);
+  return out;
+}
+
 uint32_t Layouts::struct_leaf(TypeId type, uint32_t field) {
   uint32_t leaf = 0;
   for (uint32_t i = 0; i < field; ++i) leaf += static_cast<uint32_t>(of(module_.types[type].parts[i]).leaves.size());

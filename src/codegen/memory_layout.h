@@ -39,6 +39,8 @@ class Layouts {
   [[nodiscard]] const FieldsLayout& node(DataId data, uint32_t ctor);
   // { u32 count; u32 object id; C struct of fields }
   [[nodiscard]] FieldsLayout object(std::span<const TypeId> fields);
+  // The C struct of fields: offsets from 0, `bytes` a multiple of 8, 0 without fields.
+  [[nodiscard]] FieldsLayout record(std::span<const TypeId> fields);
   // First leaf of struct field `field`, or of field `field` of sum variant `variant` (the tag is leaf 0).
   [[nodiscard]] uint32_t struct_leaf(TypeId type, uint32_t field);
   [[nodiscard]] uint32_t variant_leaf(TypeId type, uint32_t variant, uint32_t field);

@@ -1,9 +1,11 @@
 #include "driver/commands.h"
 
 #include <fmt/format.h>
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 
 #include "codegen/llvm/context.h"
@@ -74,7 +76,15 @@ int status_of(const Compilation& compilation) {
 
 }  // namespace
 
-int command_run(const Options& options) {
+int command_run(const Options& given) {
+  Options options = given;
+  const char* gpu = std::getenv("BEND_GPU");
+  if (options.gpu.empty() && gpu) options.gpu = gpu;
+  // The runtime opens it again at the first `!`; here it only decides whether device code is worth making.
+  if (void* library = options.gpu == "off" || options.gpu == "emulate" ? nullptr : dlopen("libcuda.so.1", RTLD_LAZY)) {
+    options.driver_present = true;
+    dlclose(library);
+  }
   std::string object;
   std::vector<EffectFile> effect_files;
   std::vector<PhaseTime> times;
@@ -107,6 +117,13 @@ int command_run(const Options& options) {
   BendOptions start = {};
   start.threads = options.threads;
   start.file = options.file.c_str();
+  auto text = [](const std::string& word) { return word.empty() ? nullptr : word.c_str(); };
+  start.gpu = text(given.gpu);
+  start.gpu_device = text(options.gpu_device);
+  start.gpu_memory = text(options.gpu_memory);
+  start.gpu_fork = text(options.gpu_fork);
+  start.gpu_threshold = text(options.gpu_threshold);
+  start.stats = options.stats ? 1 : 0;
   std::vector<char*> argv{const_cast<char*>(options.file.c_str())};
   for (const std::string& word : options.words) argv.push_back(const_cast<char*>(word.c_str()));
   const int argc = static_cast<int>(argv.size());
@@ -153,7 +170,17 @@ int command_explain(const std::string& word) {
   return 0;
 }
 
+int command_doctor(const Options& options) {
+  BendOptions gpu = {};
+  gpu.gpu_device = options.gpu_device.empty() ? nullptr : options.gpu_device.c_str();
+  return bend_gpu_doctor(&gpu);
+}
+
 int command_doc(const std::string& name) {
+  if (name.empty()) {
+    print(stdout, list_documentation(embedded_stdlib()));
+    return 0;
+  }
   const std::optional<std::string> text = find_documentation(embedded_stdlib(), name);
   if (!text) {
     print(stderr, fmt::format("bendc: the library has no `{}`\n", name));

@@ -30,7 +30,7 @@ void add_common(CLI::App* command, Options& options) {
   command->add_flag("--time-phases", options.time_phases, "say on stderr how long each phase took");
   command->add_flag("--verify", options.verify, "check the compiler's own invariants after each phase");
   command->add_option("--stop-after", options.stop_after, "end after a phase or a Flow pass")->check(named(bendc::complain_about_stop, "PHASE"));
-  command->add_option("--dump", options.dump, "print a form of the program and end: ast, core, flow, llvm, llvm-opt, asm, after:PASS")
+  command->add_option("--dump", options.dump, "print a form of the program and end: ast, core, flow, device, llvm, llvm-opt, device-llvm, ptx, asm, after:PASS")
       ->check(named(bendc::complain_about_dump, "FORM"));
 }
 
@@ -54,12 +54,19 @@ int main(int argc, char** argv) {
   add_common(run, options);
   add_code_options(run, options, "optimisation level, 0 to 3 (1)");
   run->add_option("--threads", options.threads, "worker threads; default: BEND_THREADS, or the CPUs there are")->check(CLI::Range(1, 128))->type_name("N");
+  run->add_option("--gpu", options.gpu, "where `!` calls run: auto, off, require, emulate; default: BEND_GPU or auto")->check(CLI::IsMember({"auto", "off", "require", "emulate"}))->type_name("USE");
+  run->add_option("--gpu-device", options.gpu_device, "index or UUID of the device; default: BEND_GPU_DEVICE or the first")->type_name("DEVICE");
+  run->add_option("--gpu-memory", options.gpu_memory, "memory of the device to use, such as 8GB; default: BEND_GPU_MEMORY or a share of what is free")->type_name("SIZE");
+  run->add_option("--gpu-fork", options.gpu_fork, "how forks are dealt out: auto, host, sequential; default: BEND_GPU_FORK or auto")->type_name("WAY");
+  run->add_option("--gpu-threshold", options.gpu_threshold, "work below this runs inside its thread; default: BEND_GPU_THRESHOLD or measured")->type_name("N");
+  run->add_flag("--stats", options.stats, "counters on stderr at the end");
   run->add_flag("--normalise", options.normalise, "evaluate main in the checker and print its normal form");
 
   CLI::App* build = app.add_subcommand("build", "compile FILE to an executable");
   add_common(build, options);
   add_code_options(build, options, "optimisation level, 0 to 3 (3)");
   build->add_option("-o", options.output, "the executable; default: FILE's name without .bend")->type_name("PATH");
+  build->add_flag("--emulator", options.emulator, "include the device code compiled for this machine: BEND_GPU=emulate runs it");
   build->add_option("FILE", options.file, "the program")->required();
 
   CLI::App* check = app.add_subcommand("check", "check FILE and say which definitions rely on unsafe code");
@@ -70,8 +77,11 @@ int main(int argc, char** argv) {
   CLI::App* explain = app.add_subcommand("explain", "explain a diagnostic's code, with examples");
   explain->add_option("CODE", subject, "a code such as C6")->required();
 
-  CLI::App* doc = app.add_subcommand("doc", "show a library definition's signature and text");
-  doc->add_option("NAME", subject, "a name such as List.map")->required();
+  CLI::App* doctor = app.add_subcommand("doctor", "describe the GPU, its driver and limits, and test it");
+  doctor->add_option("--gpu-device", options.gpu_device, "index or UUID of the device; default: BEND_GPU_DEVICE or the first")->type_name("DEVICE");
+
+  CLI::App* doc = app.add_subcommand("doc", "show a library definition's signature and text, or list all of them");
+  doc->add_option("NAME", subject, "a name such as List.map");
 
   try {
     app.parse(argc, argv);
@@ -92,6 +102,7 @@ int main(int argc, char** argv) {
   }
   if (build->parsed()) return bendc::command_build(options);
   if (check->parsed()) return bendc::command_check(options);
+  if (doctor->parsed()) return bendc::command_doctor(options);
   if (explain->parsed()) return bendc::command_explain(subject);
   return bendc::command_doc(subject);
 }

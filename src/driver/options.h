@@ -18,9 +18,14 @@ struct Options {
   bool time_phases = false;
   int optimize = -1;                   // 0..3; -1: the command's default
   std::string cpu;                     // empty: the command's default
-  std::string dump;                    // ast, core, flow, llvm, asm, after:PASS
+  std::string dump;                    // ast, core, flow, device, llvm, device-llvm, ptx, asm, after:PASS
   std::string stop_after;              // load, elaborate, check, lower, a Flow pass, emit, optimize
   DiagnosticFormat diagnostics = DiagnosticFormat::Text;
+  std::string gpu;                     // auto, off, require, emulate; empty: BEND_GPU or auto
+  std::string gpu_device, gpu_memory, gpu_fork, gpu_threshold;   // for the runtime; empty: their variables or defaults
+  bool stats = false;                  // counters on stderr at the program's end
+  bool driver_present = false;         // a GPU driver's library can be opened
+  bool emulator = false;               // build: with the device machine compiled for the host
   uint32_t threads = 0;                // 0: BEND_THREADS or the default
 };
 

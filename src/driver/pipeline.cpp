@@ -9,7 +9,10 @@
 #include "checker/elaborate.h"
 #include "checker/normalise.h"
 #include "codegen/flow_text.h"
+#include "codegen/flow_verify.h"
 #include "codegen/from_core.h"
+#include "codegen/gpu/machine_plan.h"
+#include "codegen/gpu/segments.h"
 #include "codegen/llvm/context.h"
 #include "codegen/passes.h"
 #include "driver/proof_gate.h"
@@ -159,6 +162,24 @@ class Pipeline {
     codegen::EmitOptions emit;
     emit.program_name = options_.file;
     emit.sources = &out_.sources;
+    codegen::DeviceCode device_code;
+    DeviceModule device;
+    MachinePlan plan;
+    if (options_.gpu != "off" || options_.emulator) {
+      device = timed("segments", [&] { return split_segments(module); });
+      plan = plan_machine(device);
+      if (options_.verify) {
+        if (std::string complaint = flow::verify(device.module); !complaint.empty()) internal_error("split_segments", complaint);
+      }
+      if (dumped("device", [&] { return flow::print_module(device.module); })) return;
+      if (!device.entries.empty()) {
+        device_code.device = &device;
+        device_code.plan = &plan;
+        device_code.emulated = options_.emulator || options_.gpu == "emulate";
+        emit.gpu = &device_code;
+        if (!plan.segments.empty() && wants_ptx() && !device_text(device_code, emit)) return;
+      }
+    }
     codegen::IrModulePtr ir = timed("emit", [&] { return codegen::emit_module(module, *machine, emit); });
     if (options_.verify) {
       if (std::string complaint = codegen::verify_ir(*ir); !complaint.empty()) internal_error("code generation", complaint);
@@ -178,6 +199,34 @@ class Pipeline {
     out_.object = std::move(object.bytes);
     out_.effect_files = effect_files(module);
     out_.outcome = Outcome::Object;
+  }
+
+  // Emulated runs need none, and without a driver's library here none could be loaded.
+  [[nodiscard]] bool wants_ptx() const {
+    if (options_.dump == "ptx" || options_.dump == "device-llvm" || goal_ == Goal::Build) return true;
+    return options_.gpu != "emulate" && (options_.gpu == "require" || options_.driver_present);
+  }
+
+  // PTX for the baseline; false: the compilation ends here.
+  bool device_text(codegen::DeviceCode& code, const codegen::EmitOptions& emit) {
+    constexpr uint32_t kBaseline = 70;
+    std::string error;
+    codegen::MachinePtr machine = codegen::device_machine(kBaseline, error);
+    if (!machine) internal_error("device code", error);
+    codegen::IrModulePtr ir = timed("device emit", [&] { return codegen::emit_device_module(*machine, emit); });
+    if (options_.verify) {
+      if (std::string complaint = codegen::verify_ir(*ir); !complaint.empty()) internal_error("device code generation", complaint);
+    }
+    error = timed("device optimize", [&] { return codegen::optimize_module(*ir, *machine, 3); });
+    if (!error.empty()) internal_error("device optimisation", error);
+    if (dumped("device-llvm", [&] { return codegen::print_ir(*ir); })) return false;
+    error = codegen::check_device_ir(*ir);
+    if (!error.empty()) internal_error("device code", error);
+    codegen::ObjectResult ptx = timed("ptx", [&] { return codegen::emit_assembly(*ir, *machine); });
+    if (!ptx.error.empty()) internal_error("device code", ptx.error);
+    if (dumped("ptx", [&] { return ptx.bytes; })) return false;
+    code.codes.push_back({kBaseline, std::move(ptx.bytes)});
+    return true;
   }
 
   const Options& options_;
@@ -202,10 +251,10 @@ std::string pass_names() {
 Compilation compile(const Options& options, Goal goal, size_t stack) { return Pipeline(options, goal, stack).run(); }
 
 std::string complain_about_dump(const std::string& word) {
-  for (std::string_view known : {"ast", "core", "flow", "llvm", "llvm-opt", "asm", "after:lower", "after:all"})
+  for (std::string_view known : {"ast", "core", "flow", "device", "llvm", "llvm-opt", "device-llvm", "ptx", "asm", "after:lower", "after:all"})
     if (word == known) return {};
   if (word.starts_with("after:") && is_pass(word.substr(6))) return {};
-  return fmt::format("no form is called `{}`; there are ast, core, flow, llvm, llvm-opt, asm and after:PASS with lower, {}, all", word, pass_names());
+  return fmt::format("no form is called `{}`; there are ast, core, flow, device, llvm, llvm-opt, device-llvm, ptx, asm and after:PASS with lower, {}, all", word, pass_names());
 }
 
 std::string complain_about_stop(const std::string& word) {

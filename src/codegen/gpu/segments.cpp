@@ -30,22 +30,35 @@ template <class F> void each_callee(Module& m, FuncId f, F&& visit) {
 // What keeps a function off the device, or empty.
 std::string host_only(Module& m, FuncId f) {
   std::string why;
+  for (VarId param : m.funcs[f].params) {
+    const TypeKind kind = m.types[m.vars[param].type].kind;
+    if (kind == TypeKind::Fn || kind == TypeKind::Any)
+      why = fmt::format("`{}` handles a closure or a value whose type is known at run time only", m.funcs[f].name.substr(0, m.funcs[f].name.find('~')));
+  }
   each_node(m, m.funcs[f].body, [&](NodeId at) {
     const Node& n = m.nodes[at];
     if (n.kind != NodeKind::Let || !why.empty()) return;
-    const std::string& name = m.funcs[f].name;
+    const std::string name = m.funcs[f].name.substr(0, m.funcs[f].name.find('~'));
+    const flow::TypeKind kind = m.types[m.vars[n.var].type].kind;
+    if (kind == TypeKind::Fn || kind == TypeKind::Any) {
+      why = fmt::format("`{}` handles a closure or a value whose type is known at run time only", name);
+      return;
+    }
     switch (n.expr.kind) {
       case ExprKind::Request: why = fmt::format("`{}` performs an effect", name); break;
       case ExprKind::Apply: case ExprKind::Closure: why = fmt::format("`{}` uses a closure", name); break;
+      case ExprKind::Box: case ExprKind::Unbox: why = fmt::format("`{}` handles a value whose type is known at run time only", name); break;
       case ExprKind::Prim: {
         const Prim p = n.expr.prim;
         if (p == Prim::F32Show || p == Prim::F32Read || p == Prim::ShowText || p == Prim::ShowU32 || p == Prim::ShowNat || p == Prim::ShowF32 ||
             p == Prim::ShowChar || p == Prim::ShowString)
           why = fmt::format("`{}` uses `{}`, which exists on the host only", name, prim_base(p).empty() ? prim_text(p) : prim_base(p));
+        if (p == Prim::F32Mod || (p >= Prim::F32Exp && p <= Prim::F32Atan2))
+          why = fmt::format("`{}` uses `{}`, which has no device form yet", name, prim_base(p));
         break;
       }
       case ExprKind::Const: case ExprKind::Str: case ExprKind::Struct: case ExprKind::Get: case ExprKind::Variant: case ExprKind::VariantGet:
-      case ExprKind::Con: case ExprKind::ConGet: case ExprKind::Call: case ExprKind::Box: case ExprKind::Unbox:
+      case ExprKind::Con: case ExprKind::ConGet: case ExprKind::Call:
         break;
     }
   });
@@ -73,8 +86,17 @@ class Cutter {
     if (n.kind == NodeKind::Fork) return true;
     return n.kind == NodeKind::Let && n.expr.kind == ExprKind::Call && async_[n.expr.func.index];
   }
-  // Already in cut form: nothing but the continuation's tail call follows.
-  bool is_cut_form(const Node& n) const { return m_.nodes[n.next].kind == NodeKind::Tail && lifted_.count(m_.nodes[n.next].func.index); }
+  // Already in cut form: nothing but a tail call of a lifted function follows, and that takes the results first, each once.
+  bool is_cut_form(const Node& n, std::span<const VarId> results) const {
+    const Node& tail = m_.nodes[n.next];
+    if (tail.kind != NodeKind::Tail || !lifted_.count(tail.func.index)) return false;
+    const std::span<const VarId> args = m_.list(tail.args);
+    if (args.size() < results.size()) return false;
+    for (size_t i = 0; i < args.size(); ++i) {
+      if (i < results.size() ? args[i] != results[i] : std::find(results.begin(), results.end(), args[i]) != results.end()) return false;
+    }
+    return true;
+  }
 
   void func(FuncId f) {
     Refs refs;
@@ -241,10 +263,11 @@ class Cutter {
           return;
         case NodeKind::Ret: case NodeKind::Tail: case NodeKind::Jump: case NodeKind::Abort: return;
       }
-      if (is_cut(n) && !is_cut_form(n)) {
+      if (is_cut(n)) {
         std::vector<VarId> results;
         if (n.kind == NodeKind::Fork) results.assign(m_.list(n.vars).begin(), m_.list(n.vars).end());
         else results.push_back(n.var);
+        if (is_cut_form(n, results)) return;
         std::vector<VarId> free = free_vars(n.next, results);
         FuncId g = new_func(root_, results, free, n.next, [&](VarId v) { return !refs.count(v.index); });
         Node tail;
@@ -341,7 +364,6 @@ DeviceModule split_segments(const Module& host) {
       each_callee(m, FuncId(i), [&](FuncId g) { if (device.async[g.index]) device.async[i] = changed = true; });
     }
   }
-  for (const DeviceEntry& entry : device.entries) if (entry.device.valid()) device.async[entry.device.index] = true;
 
   for (uint32_t i = 0; i < count; ++i) {
     if (!device.reachable[i] || !device.async[i]) continue;

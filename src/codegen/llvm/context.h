@@ -12,6 +12,11 @@
 
 struct BendProgram;
 
+namespace bendc {
+struct DeviceModule;
+struct MachinePlan;
+}
+
 namespace bendc::codegen {
 
 struct IrModule;
@@ -25,7 +30,8 @@ using MachinePtr = std::unique_ptr<Machine, MachineDeleter>;
 // Once per process, before anything else here: routes LLVM's fatal errors to internal_error.
 void start_back_end();
 
-enum class TargetKind : uint8_t { Host, Device };
+// Emulated: device code as functions of the host module.
+enum class TargetKind : uint8_t { Host, Device, Emulated };
 
 struct MachineOptions {
   std::string cpu = "native";      // an LLVM CPU name, or "native"
@@ -34,14 +40,35 @@ struct MachineOptions {
 // A machine for this host's triple; `error` is set and null returned for an unknown CPU.
 [[nodiscard]] MachinePtr host_machine(const MachineOptions& options, std::string& error);
 
+struct DeviceText {
+  uint32_t arch = 0;               // 70: for sm_70 and later
+  std::string ptx;
+};
+
+// The device program as the emitter sees it. The first emission of device code fills `sites`, any other finds the same.
+struct DeviceCode {
+  const DeviceModule* device = nullptr;
+  const MachinePlan* plan = nullptr;
+  std::vector<std::string> sites;  // places of run-time errors
+  std::vector<DeviceText> codes;
+  bool emulated = false;           // the host module gets the machine compiled for the host
+};
+
 struct EmitOptions {
   TargetKind target = TargetKind::Host;
   bool threads = true;             // forks leave tasks to other workers; counts of what crosses them change atomically when others run
   std::string program_name;        // BendProgram::name
+  DeviceCode* gpu = nullptr;       // null: a `!` is an ordinary call
   const SourceMap* sources = nullptr;  // for the sites of run-time errors; null: no line numbers
 };
 // Never fails on a module the Flow verifier accepts.
 [[nodiscard]] IrModulePtr emit_module(const flow::Module& module, const Machine& machine, const EmitOptions& options);
+
+// Device code of options.gpu for a device's machine; the kernel is bend_round (runtime/gpu/device_abi.h).
+[[nodiscard]] MachinePtr device_machine(uint32_t arch, std::string& error);
+[[nodiscard]] IrModulePtr emit_device_module(const Machine& machine, const EmitOptions& options);
+// What NVPTX cannot select or a device cannot run (recursion, indirect calls), or empty.
+[[nodiscard]] std::string check_device_ir(const IrModule& module);
 
 [[nodiscard]] std::string verify_ir(const IrModule& module);       // first complaint, or empty
 [[nodiscard]] std::string print_ir(const IrModule& module);

@@ -35,6 +35,7 @@ void ModuleEmitter::by_workers(Builder& b, llvm::Value* worker, bool crosses, co
 }
 
 void ModuleEmitter::retain_node(Builder& b, llvm::Value* worker, llvm::Value* node, llvm::Value* amount, bool crosses) {
+  if (on_device()) return device_retain(b, node, amount);
   llvm::BasicBlock *counted = block(b, "counted"), *done = block(b, "kept");
   llvm::Value* count = load(b, i32, node, 0, Region::Node);
   if (crosses) llvm::cast<llvm::LoadInst>(count)->setAtomic(llvm::AtomicOrdering::Monotonic);
@@ -70,6 +71,10 @@ void ModuleEmitter::retain(Builder& b, llvm::Value* worker, TypeId id, LeafSpan 
     case TypeKind::Array: {
       llvm::Value* block_word = b.CreateAnd(leaves[0], BEND_ARRAY_ADDRESS);
       llvm::Value* header = b.CreateIntToPtr(block_word, ptr);
+      if (on_device()) {
+        device_add(b, header, amount);
+        return;
+      }
       by_workers(
           b, worker, crosses(id), [&] { b.CreateAtomicRMW(llvm::AtomicRMWInst::Add, header, amount, llvm::Align(4), llvm::AtomicOrdering::Monotonic); },
           [&] { store(b, b.CreateAdd(load(b, i32, header, 0, Region::ArrayHeader), amount), header, 0, Region::ArrayHeader); });
@@ -170,10 +175,12 @@ void ModuleEmitter::release(Builder& b, llvm::Value* worker, TypeId id, LeafSpan
       return;
     }
     case TypeKind::Array:
+      if (on_device()) return device_release_array(b, worker, type.parts[0], leaves[0]);
       call_runtime(b, Rt::bend_drop_array, {worker, leaves[0], layout_info(type.parts[0])});
       return;
     case TypeKind::Fn:
     case TypeKind::Any:
+      if (on_device()) return;   // goes with the heap
       call_runtime(b, Rt::bend_drop_object, {worker, leaves[0]});
       return;
     case TypeKind::Ref:
@@ -182,7 +189,7 @@ void ModuleEmitter::release(Builder& b, llvm::Value* worker, TypeId id, LeafSpan
     case TypeKind::Sum: {
       llvm::SmallVector<llvm::Value*, 8> args{worker};
       args.append(leaves.begin(), leaves.end());
-      llvm::Function* function = release_helper(id);
+      llvm::Function* function = on_device() && type.kind == TypeKind::Ref ? device_release_ref(id) : release_helper(id);
       b.CreateCall(function, args)->setCallingConv(function->getCallingConv());
       return;
     }

@@ -5,6 +5,8 @@
 #include <llvm/IR/Verifier.h>
 #include <llvm/Support/raw_ostream.h>
 
+#include "codegen/gpu/machine_plan.h"
+#include "codegen/llvm/device.h"
 #include "codegen/llvm/machine.h"
 #include "codegen/llvm/names.h"
 
@@ -15,7 +17,10 @@ using flow::TypeId;
 
 ModuleEmitter::ModuleEmitter(const flow::Module& module, llvm::Module& llvm_module, const EmitOptions& emit_options)
     : flow(module), layouts(module), ir(llvm_module), context(llvm_module.getContext()), options(emit_options), tails(find_tail_groups(module)) {
-  if (options.threads) crossing = flow::find_crossing(module);
+  if (options.threads) {
+    crossing = flow::find_crossing(module);
+    small_forks = flow::find_small_forks(module);
+  }
   i1 = llvm::Type::getInt1Ty(context);
   i8 = llvm::Type::getInt8Ty(context);
   i32 = llvm::Type::getInt32Ty(context);
@@ -43,6 +48,8 @@ ModuleEmitter::ModuleEmitter(const flow::Module& module, llvm::Module& llvm_modu
   }
   // Frames (result areas on the stack, answers) hold anything and are reused: no tag, LLVM knows allocas anyway.
   regions_[static_cast<size_t>(Region::Frame)] = nullptr;
+  // A device thread's free lists hand array blocks out as nodes and back.
+  if (on_device()) std::fill(std::begin(regions_), std::end(regions_), nullptr);
   objects_ = new llvm::GlobalVariable(ir, object_type_, true, llvm::GlobalValue::ExternalLinkage, nullptr, "bend.objects.pending");
 }
 
@@ -52,6 +59,7 @@ llvm::BasicBlock* ModuleEmitter::block(Builder& b, const char* name) {
 
 void ModuleEmitter::mark_function(llvm::Function* function) {
   function->setDoesNotThrow();
+  if (options.target == TargetKind::Device) return;
   // Frames above a page touch each page, so that deep recursion meets the guard page of the stack.
   function->addFnAttr("probe-stack", "inline-asm");
 }
@@ -59,7 +67,7 @@ void ModuleEmitter::mark_function(llvm::Function* function) {
 void ModuleEmitter::mark_worker(llvm::Function* function) {
   function->addParamAttr(0, llvm::Attribute::NonNull);
   function->addParamAttr(0, llvm::Attribute::NoUndef);
-  function->addParamAttrs(0, llvm::AttrBuilder(context).addDereferenceableAttr(sizeof(BendWorker)).addAlignmentAttr(llvm::Align(8)));
+  function->addParamAttrs(0, llvm::AttrBuilder(context).addDereferenceableAttr(on_device() ? kDeviceWorkerBytes : sizeof(BendWorker)).addAlignmentAttr(llvm::Align(8)));
 }
 
 void ModuleEmitter::mark_limits(llvm::Function* function, uint32_t first, TypeId type) {
@@ -79,7 +87,7 @@ llvm::Function* ModuleEmitter::helper(const std::string& name, llvm::FunctionTyp
   llvm::Function* function = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, name, ir);
   entry = function;
   mark_function(function);
-  function->setCallingConv(llvm::CallingConv::Fast);
+  function->setCallingConv(on_device() ? llvm::CallingConv::C : llvm::CallingConv::Fast);
   Builder b(llvm::BasicBlock::Create(context, "entry", function));
   build(function, b);
   return function;
@@ -95,7 +103,12 @@ std::string ModuleEmitter::site(FuncId id, Span span) const {
 void ModuleEmitter::declare_functions() {
   const std::vector<bool> forking = options.threads ? flow::find_forking(flow) : std::vector<bool>(flow.funcs.size());
   for (uint32_t i = 0; i < flow.funcs.size(); ++i) {
-    functions_.push_back(declare_function(FuncId(i), ""));
+    if (on_device() && !options.gpu->device->reachable[i]) {
+      functions_.push_back(nullptr);
+      sequential_.push_back(nullptr);
+      continue;
+    }
+    functions_.push_back(on_device() && is_async(FuncId(i)) ? declare_segment(FuncId(i)) : declare_function(FuncId(i), ""));
     sequential_.push_back(forking[i] ? declare_function(FuncId(i), ".seq") : nullptr);
   }
 }
@@ -108,7 +121,7 @@ llvm::Function* ModuleEmitter::declare_function(FuncId id, const char* suffix) {
   llvm::Function* function = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, "bend." + mangle(func.name) + suffix, ir);
   mark_function(function);
   mark_worker(function);
-  function->setCallingConv(tails.cyclic[id.index] ? llvm::CallingConv::Tail : llvm::CallingConv::Fast);
+  function->setCallingConv(on_device() ? llvm::CallingConv::C : tails.cyclic[id.index] ? llvm::CallingConv::Tail : llvm::CallingConv::Fast);
   uint32_t leaf = 1;
   if (returns_indirect(func.result)) {
     function->addParamAttr(leaf, llvm::Attribute::NoAlias);

@@ -56,13 +56,15 @@ Leaves FuncEmitter::array_prim(const flow::Node& node) {
   switch (node.expr.prim) {
     case Prim::ArrayNew: {
       const TypeId content = type(args[1]);
-      llvm::Value* made = m_.call_runtime(b_, Rt::bend_array_alloc, {worker_, scalar(args[0]), m_.layout_info(content), where()});
+      llvm::Value* made = m_.on_device() ? m_.device_array_alloc(b_, worker_, scalar(args[0]), content, site())
+                                         : m_.call_runtime(b_, Rt::bend_array_alloc, {worker_, scalar(args[0]), m_.layout_info(content), where()});
       fill(made, content, value(args[1]));
       return {made};
     }
     case Prim::ArrayLeaf: {
       const TypeId content = type(args[0]);
-      llvm::Value* made = m_.call_runtime(b_, Rt::bend_array_alloc, {worker_, b_.getInt64(0), m_.layout_info(content), where()});
+      llvm::Value* made = m_.on_device() ? m_.device_array_alloc(b_, worker_, b_.getInt64(0), content, site())
+                                         : m_.call_runtime(b_, Rt::bend_array_alloc, {worker_, b_.getInt64(0), m_.layout_info(content), where()});
       m_.store_value(b_, content, value(args[0]), block_address(made), BEND_ARRAY_HEADER, true);
       return {made};
     }
@@ -92,6 +94,7 @@ Leaves FuncEmitter::array_prim(const flow::Node& node) {
     case Prim::ArraySize:
       return {handle(), b_.CreateShl(b_.getInt32(1), b_.CreateTrunc(b_.CreateLShr(handle(), BEND_ARRAY_SHIFT), m_.i32))};
     case Prim::ArrayClone:
+      if (m_.on_device()) return {handle(), m_.device_array_clone(b_, worker_, handle(), element())};
       return {handle(), m_.call_runtime(b_, Rt::bend_array_clone, {worker_, handle(), m_.layout_info(element())})};
     case Prim::ArrayFork:
       m_.retain(b_, worker_, array, {handle()}, nullptr);
@@ -100,6 +103,7 @@ Leaves FuncEmitter::array_prim(const flow::Node& node) {
       m_.release(b_, worker_, array, {scalar(args[1])});
       return {handle()};
     case Prim::ArrayNode:
+      if (m_.on_device()) return {m_.device_array_node(b_, worker_, handle(), scalar(args[1]), element(), site())};
       return {m_.call_runtime(b_, Rt::bend_array_node, {worker_, handle(), scalar(args[1]), m_.layout_info(element()), where()})};
     case Prim::ArrayIsLeaf:
       return {boolean(b_.CreateICmpEQ(b_.CreateLShr(handle(), BEND_ARRAY_SHIFT), b_.getInt64(0)))};
@@ -107,10 +111,12 @@ Leaves FuncEmitter::array_prim(const flow::Node& node) {
       return {index_mask(handle())};
     case Prim::ArrayTake: {
       Leaves found = m_.load_value(b_, element(), block_address(handle()), BEND_ARRAY_HEADER, true);
-      if (m_.flow.owned) m_.call_runtime(b_, Rt::bend_array_release, {worker_, handle(), m_.layout_info(element())});
+      if (m_.on_device()) m_.device_array_consumed(b_, worker_, handle(), element());
+      else if (m_.flow.owned) m_.call_runtime(b_, Rt::bend_array_release, {worker_, handle(), m_.layout_info(element())});
       return found;
     }
     case Prim::ArraySplit: {
+      if (m_.on_device()) return m_.device_array_split(b_, worker_, handle(), element(), site());
       llvm::Value* halves = frame(16);
       m_.call_runtime(b_, Rt::bend_array_split, {worker_, handle(), m_.layout_info(element()), halves, where()});
       return {m_.load(b_, m_.i64, halves, 0, ModuleEmitter::Region::Frame), m_.load(b_, m_.i64, halves, 8, ModuleEmitter::Region::Frame)};
@@ -137,7 +143,9 @@ Leaves FuncEmitter::atomic_prim(const flow::Node& node) {
     case Prim::AtomicOr: return update(llvm::AtomicRMWInst::Or);
     case Prim::AtomicXor: return update(llvm::AtomicRMWInst::Xor);
     case Prim::AtomicExch: return update(llvm::AtomicRMWInst::Xchg);
-    case Prim::AtomicFadd: return update(llvm::AtomicRMWInst::FAdd);
+    case Prim::AtomicFadd:
+      if (m_.on_device()) return {handle, m_.device_add_f32(b_, address, scalar(args[2]))};
+      return update(llvm::AtomicRMWInst::FAdd);
     case Prim::AtomicCas: {
       llvm::Value* pair = b_.CreateAtomicCmpXchg(address, scalar(args[2]), scalar(args[3]), llvm::Align(4), kRelaxed, kRelaxed);
       return {handle, b_.CreateExtractValue(pair, 0)};

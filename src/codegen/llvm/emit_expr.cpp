@@ -31,7 +31,7 @@ Leaves FuncEmitter::expr(const flow::Node& node) {
       return {};
     case ExprKind::Str:
       string_of_[node.var.index] = static_cast<uint32_t>(e.imm);
-      return {m_.string_word(static_cast<uint32_t>(e.imm))};
+      return {m_.on_device() ? m_.device_string(b_, worker_, static_cast<uint32_t>(e.imm)) : m_.string_word(static_cast<uint32_t>(e.imm))};
     case ExprKind::Prim:
       return prim(node);
     case ExprKind::Struct: {
@@ -57,7 +57,7 @@ Leaves FuncEmitter::expr(const flow::Node& node) {
     case ExprKind::ConGet:
       return m_.ref_field(b_, scalar(args[0]), kind(args[0]).data, static_cast<uint32_t>(e.imm), static_cast<uint32_t>(e.imm2));
     case ExprKind::Call:
-      return call(e.func, e.args);
+      return e.bang && m_.options.gpu && !m_.on_device() && !sequential_ ? bang_call(e.func, e.args) : call(e.func, e.args);
     case ExprKind::Apply: {
       const TypeId fn = type(args[0]), result = m_.flow.types[fn].parts[1];
       llvm::Value* area = m_.returns_indirect(result) ? frame(m_.layouts.of(result).size) : nullptr;

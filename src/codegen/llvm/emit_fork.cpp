@@ -1,6 +1,7 @@
 // Forks. All calls but the first become tasks in entries of the worker's task stack (runtime/abi.h, BendForkTask); the first runs at once,
 // then each task is taken back and run as a plain call, unless another worker has taken it: then its result is in the entry.
 //
+//   the function's Nat below its bound (small_forks.h)                    -> the sequential clones, in order
 //   entry  = task_tail;  if (entry + bytes > task_limit) -> solo or !bend_fork(): the sequential clones, in order
 //   entry[i] := { task function, arguments };  task_tail = entry + bytes;  r0 = f0(..)
 //   task_tail = entry[i];  if (entry[i] > *task_head || bend_join(entry[i])) r = f(..)  else r = entry[i].data
@@ -76,6 +77,11 @@ void FuncEmitter::fork(const flow::Node& node) {
   const uint64_t bytes = BEND_TASK_BYTES * (count - 1);
   llvm::BasicBlock *full = m_.block(b_, "fork.full"), *ask = m_.block(b_, "fork.ask"), *push = m_.block(b_, "fork.push"), *in_order = m_.block(b_, "fork.in_order"),
                    *joined = m_.block(b_, "fork.joined");
+  if (const flow::SmallFork& small = m_.small_forks[id_.index]; small.limit > 0) {
+    llvm::BasicBlock* large = m_.block(b_, "fork.large");
+    b_.CreateCondBr(b_.CreateICmpULT(scalar(func_.params[small.param]), b_.getInt64(small.limit)), in_order, large);
+    b_.SetInsertPoint(large);
+  }
   llvm::BasicBlock* start = b_.GetInsertBlock();
   llvm::Value* tail = m_.load_shared(b_, m_.ptr, worker_, offsetof(BendWorker, task_tail), kMonotonic);
   llvm::Value* limit = m_.load_shared(b_, m_.ptr, worker_, offsetof(BendWorker, task_limit), kMonotonic);

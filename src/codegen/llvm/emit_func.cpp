@@ -18,9 +18,12 @@ void FuncEmitter::run() {
   llvm::BasicBlock* entry = llvm::BasicBlock::Create(m_.context, "entry", fn_);
   b_.SetInsertPoint(entry);
   worker_ = fn_->getArg(0);
+  if (m_.on_device() && m_.is_async(id_)) state_ = fn_->getArg(1);
   unsigned next = 1;
-  if (m_.returns_indirect(func_.result)) out_ = fn_->getArg(next++);
+  if (state_) take_segment_params();
+  else if (m_.returns_indirect(func_.result)) out_ = fn_->getArg(next++);
   for (VarId param : func_.params) {
+    if (state_) break;
     Leaves leaves;
     for (size_t i = 0; i < m_.layouts.of(type(param)).leaves.size(); ++i) leaves.push_back(fn_->getArg(next++));
     bind(param, std::move(leaves));
@@ -35,6 +38,7 @@ void FuncEmitter::run() {
     b_.SetInsertPoint(item.block);
     body(item.node);
   }
+  finish_segment();
   // A join point nobody jumps to has phis without operands, which LLVM refuses.
   for (auto& [id, join] : joins_) {
     if (!llvm::pred_empty(join.block)) continue;
@@ -74,6 +78,10 @@ void FuncEmitter::body(NodeId id) {
   while (true) {
     const flow::Node& node = m_.flow.nodes[id];
     if (node.span.valid()) span_ = node.span;
+    if (is_cut(node)) {
+      segment_cut(id);
+      return;
+    }
     switch (node.kind) {
       case NodeKind::Let: {
         if (is_tail_apply(m_.flow, node)) {
@@ -245,7 +253,9 @@ void FuncEmitter::branch(const flow::Node& node, llvm::Value* subject) {
 }
 
 void FuncEmitter::ret(LeafSpan leaves) {
-  if (out_) {
+  if (state_) {
+    segment_return(leaves);
+  } else if (out_) {
     m_.store_frame(b_, func_.result, leaves, out_);
     b_.CreateRetVoid();
   } else if (leaves.empty()) {
@@ -256,6 +266,7 @@ void FuncEmitter::ret(LeafSpan leaves) {
 }
 
 void FuncEmitter::tail(const flow::Node& node) {
+  if (state_) return segment_tail(node);
   llvm::Function* target = m_.function(node.func, sequential_);
   llvm::SmallVector<llvm::Value*, 8> args{worker_};
   if (out_) args.push_back(out_);

@@ -11,10 +11,16 @@
 #include <string>
 
 #include "codegen/cpu/crossing.h"
+#include "codegen/cpu/small_forks.h"
 #include "codegen/flow.h"
 #include "codegen/llvm/context.h"
 #include "codegen/memory_layout.h"
 #include "runtime/abi.h"
+
+namespace bendc {
+struct Cut;
+struct Segment;
+}
 
 namespace bendc::codegen {
 
@@ -130,6 +136,45 @@ class ModuleEmitter {
   void mark_worker(llvm::Function* function);
   void mark_limits(llvm::Function* function, uint32_t first, flow::TypeId type);
 
+  // --- `!` on the host (gpu_tables.cpp) ---
+  [[nodiscard]] llvm::Constant* gpu_entry(flow::FuncId func);
+  [[nodiscard]] llvm::Constant* gpu_program(llvm::Function* emulated);
+
+  // --- devices: memory and errors (device_heap.cpp). `worker` points to the record of device.h there ---
+  [[nodiscard]] bool on_device() const { return options.target != TargetKind::Host; }
+  [[nodiscard]] llvm::Value* device_control(Builder& b, llvm::Value* worker);
+  [[nodiscard]] llvm::Value* device_alloc(Builder& b, llvm::Value* worker, uint32_t bytes);
+  void device_free(Builder& b, llvm::Value* worker, llvm::Value* node, uint32_t bytes);
+  void device_fail(Builder& b, llvm::Value* worker, llvm::Value* error, llvm::Value* site);   // ends the block
+  [[nodiscard]] llvm::Value* site_number(const std::string& site);
+  llvm::Value* device_add(Builder& b, llvm::Value* address, llvm::Value* amount);             // relaxed; the value before
+  void device_fence(Builder& b);
+  llvm::Value* device_add_f32(Builder& b, llvm::Value* address, llvm::Value* amount);
+  void device_retain(Builder& b, llvm::Value* node, llvm::Value* amount);
+  [[nodiscard]] llvm::Function* device_release_ref(flow::TypeId type);
+  [[nodiscard]] llvm::Value* device_string(Builder& b, llvm::Value* worker, uint32_t index);
+  // --- devices: arrays (device_array.cpp) ---
+  void device_release_array(Builder& b, llvm::Value* worker, flow::TypeId element, llvm::Value* word);
+  [[nodiscard]] llvm::Value* device_array_alloc(Builder& b, llvm::Value* worker, llvm::Value* depth, flow::TypeId element, const std::string& site);
+  [[nodiscard]] llvm::Value* device_array_clone(Builder& b, llvm::Value* worker, llvm::Value* word, flow::TypeId element);
+  void device_array_consumed(Builder& b, llvm::Value* worker, llvm::Value* word, flow::TypeId element);
+  [[nodiscard]] Leaves device_array_split(Builder& b, llvm::Value* worker, llvm::Value* word, flow::TypeId element, const std::string& site);
+  [[nodiscard]] llvm::Value* device_array_node(Builder& b, llvm::Value* worker, llvm::Value* low, llvm::Value* high, flow::TypeId element, const std::string& site);
+  // --- devices: the machine (emit_machine.cpp, emit_segment.cpp) ---
+  llvm::Function* run_device();                                                               // the round: kernel or emulated
+  [[nodiscard]] bool is_async(flow::FuncId id) const;
+  [[nodiscard]] llvm::FunctionType* segment_type();
+  [[nodiscard]] llvm::Function* declare_segment(flow::FuncId id);
+  [[nodiscard]] llvm::StructType* state_type();
+  [[nodiscard]] llvm::Value* get_state(Builder& b, llvm::Value* state, unsigned field);
+  void set_state(Builder& b, llvm::Value* state, unsigned field, llvm::Value* value);
+  void set_words(Builder& b, llvm::Value* state, LeafSpan leaves);
+  [[nodiscard]] Leaves get_words(Builder& b, llvm::Value* state, llvm::ArrayRef<flow::TypeId> types);
+  [[nodiscard]] Leaves load_record(Builder& b, llvm::ArrayRef<flow::TypeId> types, const flow::FieldsLayout& layout, llvm::Value* record);
+  void store_field(Builder& b, flow::TypeId type, LeafSpan leaves, llvm::Value* record, uint32_t offset);
+  void next_segment(Builder& b, llvm::Value* state, uint32_t segment);
+  void machine_return(Builder& b, llvm::Value* worker, llvm::Value* state, flow::TypeId type, LeafSpan leaves);
+
   const flow::Module& flow;
   flow::Layouts layouts;
   llvm::Module& ir;
@@ -137,6 +182,7 @@ class ModuleEmitter {
   const EmitOptions& options;
   TailGroups tails;
   flow::Crossing crossing;
+  std::vector<flow::SmallFork> small_forks;
   std::vector<Leaves> values;                  // by VarId: variables are bound once in the whole module
   llvm::Type *i1, *i8, *i32, *i64, *f32, *ptr, *void_type;
 
@@ -171,6 +217,38 @@ class ModuleEmitter {
   void by_workers(Builder& b, llvm::Value* worker, bool crosses, const std::function<void()>& locked, const std::function<void()>& plain);
   llvm::Function* declare_function(flow::FuncId id, const char* suffix);
 
+  [[nodiscard]] llvm::Constant* params_layout(flow::FuncId func, bool owned_only);
+  [[nodiscard]] llvm::Constant* gpu_entries();
+  [[nodiscard]] llvm::SyncScope::ID device_scope();
+  [[nodiscard]] llvm::Function* device_refill();
+  [[nodiscard]] llvm::Function* device_alloc_bytes();
+  [[nodiscard]] llvm::Function* device_drop_fields();
+  [[nodiscard]] llvm::Value* device_list(Builder& b, llvm::Value* worker, llvm::Value* bytes);
+  void build_device_alloc(llvm::Function* fn, Builder& body, llvm::Value* bytes, bool small_only);
+  void device_push(Builder& b, llvm::Value* worker, llvm::Value* node, llvm::Value* bytes, uint32_t kind);
+  void device_count_down(Builder& b, llvm::Value* header, llvm::BasicBlock* last, llvm::BasicBlock* done);
+  [[nodiscard]] uint32_t device_kind(flow::DataId data, uint32_t ctor);
+  void finish_device_heap();
+  [[nodiscard]] llvm::Value* device_block(Builder& b, llvm::Value* word);
+  [[nodiscard]] llvm::Value* device_block_bytes(Builder& b, flow::TypeId element, llvm::Value* log2);
+  void device_loop(Builder& b, llvm::Value* count, const std::function<void(Builder&, llvm::Value*)>& visit);
+  [[nodiscard]] llvm::Value* device_slot(Builder& b, flow::TypeId element, llvm::Value* block_address, llvm::Value* index);
+  [[nodiscard]] llvm::Value* device_slots(Builder& b, llvm::Value* word);
+  void device_copy_slots(Builder& b, flow::TypeId element, llvm::Value* from, llvm::Value* first, llvm::Value* to, llvm::Value* to_first, llvm::Value* count);
+  void device_retain_slots(Builder& b, llvm::Value* worker, flow::TypeId element, llvm::Value* block_address, llvm::Value* count);
+  [[nodiscard]] llvm::Function* device_new_block(flow::TypeId element);
+  void device_free_block(Builder& b, llvm::Value* worker, flow::TypeId element, llvm::Value* word);
+  [[nodiscard]] llvm::Value* state_field(Builder& b, llvm::Value* state, unsigned field);
+  void emit_call_segment(Builder& b, llvm::Value* worker, llvm::Value* state, flow::FuncId func);
+  void emit_small_segment(Builder& b, llvm::Value* worker, llvm::Value* state, const Segment& segment);
+  llvm::Function* emit_machine();
+  llvm::Function* emit_round();
+
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> device_kinds_;   // by data and constructor
+  std::vector<std::pair<flow::DataId, uint32_t>> device_kind_list_;
+  llvm::Function* device_drop_fields_ = nullptr;
+  llvm::StructType* state_type_ = nullptr;
+  llvm::GlobalVariable* gpu_entries_ = nullptr;
   std::vector<llvm::Function*> functions_, sequential_;
   std::map<std::string, llvm::Function*> helpers_;
   std::vector<llvm::Function*> runtime_;
@@ -214,6 +292,18 @@ class FuncEmitter {
   // emit_fork.cpp
   void fork(const flow::Node& node);
   llvm::Value* task_area(uint32_t index, uint32_t bytes);
+  // emit_segment.cpp: device functions that run as segments
+  [[nodiscard]] bool is_cut(const flow::Node& node) const;
+  [[nodiscard]] Leaves leaves_of(Slice vars);
+  void take_segment_params();
+  void segment_return(LeafSpan leaves);
+  void finish_segment();
+  void segment_tail(const flow::Node& node);
+  void store_live(const Cut& cut, const flow::Node& tail, llvm::Value* record);
+  void enter_frame(const Cut& cut, const flow::Node& node);
+  void segment_cut(flow::NodeId id);
+  // gpu_tables.cpp
+  Leaves bang_call(flow::FuncId callee, Slice args);
   // emit_expr.cpp
   Leaves expr(const flow::Node& node);
   Leaves call(flow::FuncId callee, Slice args) { return call(callee, args, sequential_); }
@@ -256,6 +346,9 @@ class FuncEmitter {
   Builder b_;
   llvm::Value* worker_ = nullptr;
   llvm::Value* out_ = nullptr;
+  llvm::Value* state_ = nullptr;               // of the machine: this function is a segment
+  llvm::BasicBlock* return_block_ = nullptr;
+  Leaves returned_;
   llvm::AllocaInst* frame_ = nullptr;
   uint32_t frame_bytes_ = 0;
   std::map<uint32_t, llvm::AllocaInst*> task_areas_;

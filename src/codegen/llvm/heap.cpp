@@ -4,9 +4,12 @@
 // Alias regions (TBAA). All bytes of nodes share one region: a freed node's memory comes back with other fields at the same offsets, and
 // finer regions would let LLVM move a new field's store above an old field's load. Array slots have a region per leaf kind: a block
 // changes its element type only through runtime calls, which LLVM takes as touching everything.
+#include <fmt/format.h>
+
 #include <cstddef>
 
 #include "codegen/llvm/emitter.h"
+#include "support/internal.h"
 
 namespace bendc::codegen {
 
@@ -47,6 +50,8 @@ llvm::CallInst* ModuleEmitter::call_runtime(Builder& b, Rt id, llvm::ArrayRef<ll
   const size_t index = static_cast<size_t>(id);
   if (runtime_.size() <= index) runtime_.resize(std::size(kRuntime));
   llvm::Function*& function = runtime_[index];
+  if (options.target == TargetKind::Device) internal_error("code generation", fmt::format("device code calls {}", kRuntime[index].name));
+  if (!function) function = ir.getFunction(kRuntime[index].name);   // another emitter of the same module
   if (!function) {
     const RuntimeRow& row = kRuntime[index];
     function = llvm::Function::Create(runtime_type(*this, row.result, row.args), llvm::GlobalValue::ExternalLinkage, row.name, ir);
@@ -69,6 +74,7 @@ llvm::CallInst* ModuleEmitter::call_runtime(Builder& b, Rt id, llvm::ArrayRef<ll
 }
 
 void ModuleEmitter::fail(Builder& b, llvm::Value* worker, uint32_t error, const std::string& site) {
+  if (on_device()) return device_fail(b, worker, number(error), site_number(site));
   llvm::Value* where = site.empty() ? static_cast<llvm::Value*>(llvm::ConstantPointerNull::get(llvm::PointerType::get(context, 0))) : text(site);
   call_runtime(b, Rt::bend_fail, {worker, number(error), where});
   b.CreateUnreachable();
@@ -132,6 +138,7 @@ void ModuleEmitter::store_frame(Builder& b, TypeId type, LeafSpan leaves, llvm::
 }
 
 llvm::Value* ModuleEmitter::alloc(Builder& b, llvm::Value* worker, uint32_t bytes) {
+  if (on_device()) return device_alloc(b, worker, bytes);
   if (bytes > BEND_MAX_SMALL) return call_runtime(b, Rt::bend_alloc_large, {worker, llvm::ConstantInt::get(i64, bytes)});
   llvm::Function* function = helper("bend.alloc." + std::to_string(bytes), llvm::FunctionType::get(ptr, {ptr}, false), [&](llvm::Function* fn, Builder& body) {
     fn->addFnAttr(llvm::Attribute::AlwaysInline);
@@ -168,6 +175,7 @@ llvm::Value* ModuleEmitter::alloc(Builder& b, llvm::Value* worker, uint32_t byte
 
 void ModuleEmitter::free(Builder& b, llvm::Value* worker, llvm::Value* node, uint32_t bytes) {
   if (!flow.owned) return;
+  if (on_device()) return device_free(b, worker, node, bytes);
   if (bytes > BEND_MAX_SMALL) {
     call_runtime(b, Rt::bend_free_large, {worker, node, llvm::ConstantInt::get(i64, bytes)});
     return;

@@ -2,6 +2,7 @@
 // small functions they point at: closure code and resume functions.
 #include <cstddef>
 
+#include "codegen/gpu/segments.h"
 #include "codegen/llvm/emitter.h"
 #include "codegen/llvm/names.h"
 
@@ -324,8 +325,19 @@ void ModuleEmitter::emit_entry() {
   objects_->eraseFromParent();
   objects_ = nullptr;
 
+  llvm::Constant* gpu = null;
+  if (options.gpu) {
+    llvm::Function* emulated = nullptr;
+    if (options.gpu->emulated) {
+      EmitOptions device = options;
+      device.target = TargetKind::Emulated;
+      device.threads = false;
+      emulated = ModuleEmitter(options.gpu->device->module, ir, device).run_device();
+    }
+    gpu = gpu_program(emulated);
+  }
   llvm::Constant* row = constant(program_type_, {number(BEND_ABI_VERSION), number(io ? BEND_MAIN_IO : BEND_MAIN_VALUE), entry, apply_unit, table,
-                                                 number(rows.size()), number(0), string_info, op_info, text(options.program_name), null});
+                                                 number(rows.size()), number(0), string_info, op_info, text(options.program_name), gpu});
   auto* program = new llvm::GlobalVariable(ir, program_type_, true, llvm::GlobalValue::ExternalLinkage, row, "bend_program");
   program->setAlignment(llvm::Align(8));
 }

@@ -1,0 +1,120 @@
+#include "codegen/gpu/machine_plan.h"
+
+#include <algorithm>
+
+#include "codegen/walk.h"
+#include "runtime/gpu/device_abi.h"
+#include "support/internal.h"
+
+namespace bendc {
+
+using namespace flow;
+
+namespace {
+
+constexpr uint32_t kMaxRecord = 1u << 16;   // a result's place in a join record is named by 16 bits
+
+class Planner {
+ public:
+  explicit Planner(DeviceModule& device) : device_(device), m_(device.module), layouts_(device.module) {}
+
+  MachinePlan run() {
+    plan_.run.assign(m_.funcs.size(), MachinePlan::kNone);
+    plan_.load.assign(m_.funcs.size(), MachinePlan::kNone);
+    for (uint32_t i = 0; i < m_.funcs.size(); ++i) {
+      if (!device_.reachable[i] || !device_.async[i]) continue;
+      plan_.run[i] = add({Segment::Kind::Run, FuncId(i), 0, 0});
+      count_words(FuncId(i));
+    }
+    for (uint32_t i = 0; i < m_.funcs.size(); ++i)
+      if (device_.reachable[i] && device_.async[i]) cuts(FuncId(i));
+    for (const DeviceEntry& entry : device_.entries)
+      if (entry.device.valid()) task(entry.device);
+    plan_.task_stride = (plan_.task_stride + 15) / 16 * 16;
+    return std::move(plan_);
+  }
+
+ private:
+  uint32_t add(Segment segment) {
+    plan_.segments.push_back(segment);
+    return static_cast<uint32_t>(plan_.segments.size() - 1);
+  }
+
+  void count_words(FuncId func) {
+    uint32_t words32 = 0, words64 = 0;
+    for (TypeId type : param_types(m_, func))
+      for (Leaf leaf : layouts_.of(type).leaves) (leaf.kind == LeafKind::I64 ? words64 : words32) += 1;
+    plan_.words32 = std::max(plan_.words32, words32);
+    plan_.words64 = std::max(plan_.words64, words64);
+  }
+
+  FieldsLayout record(FuncId func, uint32_t start) {
+    FieldsLayout out = layouts_.record(param_types(m_, func));
+    for (uint32_t& offset : out.offsets) offset += start;
+    return out;
+  }
+
+  void task(FuncId func) {
+    if (plan_.load[func.index] != MachinePlan::kNone) return;
+    if (plan_.run[func.index] == MachinePlan::kNone) {
+      plan_.run[func.index] = add({Segment::Kind::Call, func, 0, 0});
+      count_words(func);
+    }
+    plan_.load[func.index] = add({Segment::Kind::Load, func, 0, 0});
+    FieldsLayout payload = record(func, BEND_TASK_HEADER);
+    plan_.task_stride = std::max(plan_.task_stride, BEND_TASK_HEADER + payload.bytes);
+    plan_.task_payload[func.index] = std::move(payload);
+  }
+
+  void cuts(FuncId func) {
+    each_node(m_, m_.funcs[func].body, [&](NodeId at) {
+      const Node& n = m_.nodes[at];
+      const bool call = n.kind == NodeKind::Let && n.expr.kind == ExprKind::Call && device_.async[n.expr.func.index];
+      if (!call && n.kind != NodeKind::Fork) return;
+      Cut cut;
+      cut.func = func;
+      cut.node = at;
+      cut.fork = !call;
+      if (call) cut.children = {n.expr.func};
+      for (const CallSite& site : n.calls) cut.children.push_back(site.func);
+      cut.continuation = m_.nodes[n.next].func;
+      cut.payload = record(cut.continuation, BEND_JOIN_HEADER);
+      cut.join_bytes = BEND_JOIN_HEADER + cut.payload.bytes;
+      cut.frame_bytes = cut.join_bytes;
+      for (size_t i = 1; i < cut.children.size(); ++i) {
+        cut.late.push_back(record(cut.children[i], cut.frame_bytes));
+        cut.frame_bytes += cut.late.back().bytes;
+      }
+      // Wider values are boxed (kMaxFlatWords), and a def has a bounded number of parameters.
+      if (cut.join_bytes >= kMaxRecord) internal_error("plan_machine", "a join record past 64 KiB");
+      const auto index = static_cast<uint32_t>(plan_.cuts.size());
+      for (uint32_t i = 1; i < cut.children.size(); ++i) {
+        const uint32_t segment = add({Segment::Kind::NextChild, FuncId(), index, i});
+        if (i == 1) cut.next_child = segment;
+      }
+      cut.resume_frame = add({Segment::Kind::ResumeFrame, FuncId(), index, 0});
+      if (cut.fork) cut.resume_join = add({Segment::Kind::ResumeJoin, FuncId(), index, 0});
+      plan_.cut_of[at.index] = index;
+      if (cut.fork)
+        for (FuncId child : cut.children) task(child);
+      plan_.cuts.push_back(std::move(cut));
+    });
+  }
+
+  DeviceModule& device_;
+  Module& m_;
+  Layouts layouts_;
+  MachinePlan plan_;
+};
+
+}  // namespace
+
+std::vector<TypeId> param_types(const Module& module, FuncId func) {
+  std::vector<TypeId> out;
+  for (VarId param : module.funcs[func].params) out.push_back(module.vars[param].type);
+  return out;
+}
+
+MachinePlan plan_machine(DeviceModule& device) { return Planner(device).run(); }
+
+}  // namespace bendc

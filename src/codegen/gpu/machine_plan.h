@@ -1,0 +1,55 @@
+// plan_machine: the numbering and the records of the machine of segments that a device runs (runtime/gpu/device_abi.h).
+// In: a device module in cut form (segments.h). Out: one segment per async function, and the small segments that load a function's arguments
+// from a task's payload, go on after a cut from its frame or join record, and start the next child of a fork that runs in one thread.
+//
+//   fork { a = call f(x); b = call f(y) } tail f$1(a, b, z)      frame: { header, payload of f$1: a b z, arguments of child 1: y }
+//   segments: run f, load f, run f$1, next child 1, resume from the frame, resume from the join record
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "codegen/gpu/segments.h"
+#include "codegen/memory_layout.h"
+
+namespace bendc {
+
+// A Call or Fork of an async function, followed by the tail call of its continuation.
+struct Cut {
+  flow::FuncId func;                     // where it stands
+  flow::NodeId node;
+  bool fork = false;
+  std::vector<flow::FuncId> children;
+  flow::FuncId continuation;
+  flow::FieldsLayout payload;            // of the continuation's parameters: results first; offsets from the record's start
+  std::vector<flow::FieldsLayout> late;  // arguments of children 1.. in a frame; offsets from the frame's start
+  uint32_t frame_bytes = 0, join_bytes = 0;
+  uint32_t next_child = 0;               // segment of child 1; the others follow
+  uint32_t resume_frame = 0, resume_join = 0;
+};
+
+struct Segment {
+  // Call: an ordinary function as a task of its own (a fork's child, a `!` target).
+  enum class Kind : uint8_t { Run, Call, Load, NextChild, ResumeFrame, ResumeJoin } kind = Kind::Run;
+  flow::FuncId func;                     // Run, Call, Load
+  uint32_t cut = 0, child = 0;           // the others
+};
+
+struct MachinePlan {
+  std::vector<Segment> segments;
+  std::vector<Cut> cuts;
+  std::map<uint32_t, uint32_t> cut_of;   // by node
+  std::vector<uint32_t> run, load;       // by function; kNone for functions that are only called
+  std::map<uint32_t, flow::FieldsLayout> task_payload;  // by function that a task starts with; offsets from the record's start
+  uint32_t words32 = 0, words64 = 0;     // arguments of the widest segment
+  uint32_t task_stride = 0;
+  static constexpr uint32_t kNone = 0xFFFFFFFFu;
+};
+
+[[nodiscard]] MachinePlan plan_machine(DeviceModule& device);
+
+// Types of a function's parameters.
+[[nodiscard]] std::vector<flow::TypeId> param_types(const flow::Module& module, flow::FuncId func);
+
+}  // namespace bendc

@@ -1,0 +1,14 @@
+// Inside the back end: what device code keeps of its thread. The worker argument of device functions points to this record, which lives in
+// the thread's registers or local memory; the machine's own state (emit_machine.cpp) is apart from it.
+//   { control block, BendDeviceThread, bump, limit: addresses }
+#pragma once
+#include <cstdint>
+
+namespace bendc::codegen {
+
+inline constexpr uint32_t kDeviceWorkerControl = 0, kDeviceWorkerThread = 8, kDeviceWorkerBump = 16, kDeviceWorkerLimit = 24, kDeviceWorkerBytes = 32;
+
+// Fields of the machine's state.
+enum StateField : unsigned { kStateParent, kStateRecord, kStateSegment, kStateSteps, kStateParallel, kStateBudget, kStateWords32, kStateWords64 };
+
+}  // namespace bendc::codegen
