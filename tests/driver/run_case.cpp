@@ -133,6 +133,7 @@ class CaseRun {
 
   std::vector<std::string> compiler_words(std::vector<std::string> words) {
     words.insert(words.begin(), context_.bendc.string());
+    words.emplace_back("--verify");  // the invariants of every form of the program; a breach is an internal error
     words.insert(words.end(), case_.flags.begin(), case_.flags.end());
     return words;
   }
