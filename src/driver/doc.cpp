@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <string>
 #include <vector>
 
 namespace bendc {
@@ -31,6 +32,26 @@ std::string_view declared(std::string_view line, std::string_view& keyword) {
     return line.substr(0, line.find_first_of(" (<:?!"));
   }
   return {};
+}
+
+// The first sentence of the comment above a declaration, without examples.
+std::string summary(const std::vector<std::string_view>& lines, size_t at) {
+  size_t first = at;
+  while (first > 0 && lines[first - 1].starts_with("#")) --first;
+  std::string text;
+  for (size_t i = first; i < at && !lines[i].starts_with("#>") && !lines[i].starts_with("#="); ++i) {
+    std::string_view line = lines[i].substr(1);
+    while (line.starts_with(" ")) line.remove_prefix(1);
+    if (!text.empty()) text += ' ';
+    text += line;
+  }
+  for (size_t end = text.find(". "); end != std::string::npos; end = text.find(". ", end + 1)) {
+    // `0 .. 255` goes on.
+    if (end > 0 && (text[end - 1] == '.' || text[end - 1] == ' ')) continue;
+    text.resize(end + 1);
+    break;
+  }
+  return text;
 }
 
 std::string describe(const std::vector<std::string_view>& lines, size_t at, std::string_view keyword, std::string_view file) {
@@ -68,6 +89,25 @@ std::optional<std::string> find_documentation(const Stdlib& stdlib, std::string_
     if (auto found = search(file, name.substr(module.size() + 1))) return found;
   }
   return std::nullopt;
+}
+
+std::string list_documentation(const Stdlib& stdlib) {
+  std::string out;
+  auto list = [&out](const StdlibFile& file, std::string_view prefix) {
+    const std::vector<std::string_view> lines = lines_of(file.text);
+    std::string_view law;   // the law whose proof, a def of the same name, is expected next
+    for (size_t i = 0; i < lines.size(); ++i) {
+      std::string_view keyword;
+      const std::string_view name = declared(lines[i], keyword);
+      if (name.empty() || name == law) continue;
+      if (keyword == "law ") law = name;
+      const std::string text = summary(lines, i);
+      out += fmt::format("{:<28}  {}\n", fmt::format("{}{}", prefix, name), text.empty() ? "(no comment)" : text);
+    }
+  };
+  for (const StdlibFile& file : stdlib.base) list(file, "");
+  for (const StdlibFile& file : stdlib.modules) list(file, std::string_view(file.name).substr(0, file.name.find('.') + 1));
+  return out;
 }
 
 }  // namespace bendc

@@ -1,4 +1,4 @@
-// find_documentation: a library name -> the comment above its declaration and its signature, out of the embedded sources.
+// What the library's comments say: a library name -> the comment above its declaration and its signature, out of the embedded sources.
 #pragma once
 #include <optional>
 #include <string>
@@ -7,6 +7,8 @@
 
 namespace bendc {
 
+// Every declaration of the library with the first sentence of its comment, or `(no comment)`.
+[[nodiscard]] std::string list_documentation(const Stdlib& stdlib);
 [[nodiscard]] std::optional<std::string> find_documentation(const Stdlib& stdlib, std::string_view name);
 
 }  // namespace bendc
