@@ -53,6 +53,7 @@ class Inserter {
     counted_types_.reserve(m_.types.size());
     join_free_.resize(m_.join_count);
     join_params_.resize(m_.join_count);
+    join_bodies_.resize(m_.join_count);
     for (uint32_t i = 0; i < m_.funcs.size(); ++i) func(FuncId(i));
     m_.owned = true;
   }
@@ -139,8 +140,9 @@ class Inserter {
   void emit(Node n) { chain_.push_back(std::move(n)); }
 
   VarId resolve(VarId v) const {
-    auto it = alias_.find(v.index);
-    return it == alias_.end() ? v : it->second;   // aliases are resolved when made, so one step is enough
+    // A field read before its node's opening sank into the arms stands for another variable in each of them.
+    for (auto it = alias_.find(v.index); it != alias_.end(); it = alias_.find(v.index)) v = it->second;
+    return v;
   }
   void set_alias(VarId v, VarId target) {
     alias_[v.index] = target;
@@ -244,6 +246,7 @@ class Inserter {
           join_params_[n.join.index] = n.vars;
           std::vector<VarId> params(m_.list(n.vars).begin(), m_.list(n.vars).end());
           n.body = scoped(n.body, [&] { for (VarId p : params) define(p, span); });
+          join_bodies_[n.join.index] = n.body;
           emit(n);
           break;
         }
@@ -271,16 +274,22 @@ class Inserter {
             id = target;
             continue;
           }
+          const std::vector<Node> sunk = sink_opens(n);
           for (Arm& arm : n.arms)
-            arm.body = scoped(arm.body, [&] { if (k != TypeKind::Enum && (counted(x))) open_now(x, arm.value, k == TypeKind::Sum, n.span); });
-          if (n.other.valid()) n.other = scoped(n.other, [] {});
+            arm.body = scoped(arm.body, [&] {
+              open_again(sunk);
+              if (k != TypeKind::Enum && counted(x)) open_now(resolve(x), arm.value, k == TypeKind::Sum, n.span);
+            });
+          if (n.other.valid()) n.other = scoped(n.other, [&] { open_again(sunk); });
           return seal(n);
         }
-        case NodeKind::Switch:
+        case NodeKind::Switch: {
           n.subject = resolve(n.subject);
-          for (Arm& arm : n.arms) arm.body = scoped(arm.body, [] {});
-          n.other = scoped(n.other, [] {});
+          const std::vector<Node> sunk = sink_opens(n);
+          for (Arm& arm : n.arms) arm.body = scoped(arm.body, [&] { open_again(sunk); });
+          n.other = scoped(n.other, [&] { open_again(sunk); });
           return seal(n);
+        }
         case NodeKind::Ret:
           n.subject = whole(n.subject, n.span);
           return seal(n);
@@ -292,6 +301,114 @@ class Inserter {
       }
       id = n.next;
     }
+  }
+
+  // Openings just before a case move into its arms when the opened node is still used whole in some of them: an arm that does not use
+  // it opens it without a count, where an opening before the case would have to keep the node and share its fields for all arms.
+  //   open %x; case %y { 0 => .. 1 => { .. %x .. } }   becomes   case %y { 0 => { open %x; .. } 1 => { .. %x .. } }
+  std::vector<Node> sink_opens(const Node& branch) {
+    std::vector<Node> sunk;
+    std::unordered_set<uint32_t> between;      // what the nodes after the opening use
+    std::unordered_set<uint32_t> read{branch.subject.index};   // of these, the case and openings that sink only read
+    for (size_t i = chain_.size(); i-- > 0;) {
+      const Node n = chain_[i];
+      if (n.kind == NodeKind::Let) {
+        for (VarId v : m_.list(n.expr.args)) between.insert(v.index);
+        continue;
+      }
+      if (n.kind != NodeKind::Open) break;
+      auto opened = opened_.find(n.subject.index);
+      const std::vector<VarId> fields(m_.list(n.vars).begin(), m_.list(n.vars).end());
+      const bool movable = type(n.subject).kind == TypeKind::Ref && n.subject != branch.subject && opened != opened_.end() &&
+                           std::none_of(fields.begin(), fields.end(), [&](VarId f) { return counted(f) && between.count(f.index); });
+      if (!movable || !used_whole(branch, n.subject)) {
+        between.insert(n.subject.index);
+        continue;
+      }
+      sunk.push_back(n);
+      read.insert(n.subject.index);
+      std::vector<Node> reads;
+      for (size_t f = 0; f < fields.size(); ++f) {
+        if (counted(fields[f])) {
+          if (!read.count(fields[f].index)) continue;
+          mark_borrowed(fields[f]);
+        }
+        Expr e;
+        e.kind = ExprKind::ConGet;
+        e.imm = n.imm;
+        e.imm2 = f;
+        e.args = m_.var_lists.add(std::vector<VarId>{n.subject});
+        reads.push_back(let(fields[f], e, n.span));
+      }
+      chain_.erase(chain_.begin() + static_cast<std::ptrdiff_t>(i));
+      chain_.insert(chain_.begin() + static_cast<std::ptrdiff_t>(i), reads.begin(), reads.end());
+    }
+    std::reverse(sunk.begin(), sunk.end());
+    return sunk;
+  }
+  void open_again(const std::vector<Node>& sunk) {
+    for (Node n : sunk) {
+      std::vector<VarId> binders(m_.list(n.vars).begin(), m_.list(n.vars).end()), fields = binders;
+      for (size_t f = 0; f < binders.size(); ++f) {
+        const VarId own = binders[f];
+        binders[f] = fresh(m_.vars[own].type, m_.vars[own].name);
+        if (!counted(own)) continue;
+        fields[f] = binders[f];
+        set_alias(own, binders[f]);
+      }
+      n.vars = m_.var_lists.add(binders);
+      n.subject = resolve(n.subject);
+      set_opened(n.subject, {n.imm, fields, false});
+      emit(n);
+    }
+  }
+  // Is x used whole below a branch: itself, or a value that is built again from it? A big body is not searched to its end.
+  bool used_whole(const Node& branch, VarId x) {
+    std::unordered_set<uint32_t> wholes{x.index};
+    for (bool grown = true; grown;) {
+      grown = false;
+      for (const auto& [v, o] : opened_) {
+        if (!o.rebuild || wholes.count(v)) continue;
+        for (VarId f : o.fields)
+          if (wholes.count(resolve(f).index)) grown |= wholes.insert(v).second;
+      }
+    }
+    auto uses = [&](VarId v) { return v.valid() && wholes.count(resolve(v).index) > 0; };
+    auto uses_any = [&](Slice s) {
+      auto list = m_.list(s);
+      return std::any_of(list.begin(), list.end(), uses);
+    };
+    int budget = 600;
+    std::vector<NodeId> todo;
+    std::unordered_set<uint32_t> searched;
+    auto add_bodies = [&](const Node& n) {
+      for (const Arm& arm : n.arms) todo.push_back(arm.body);
+      for (NodeId id : {n.other, n.body, n.next}) if (id.valid()) todo.push_back(id);
+    };
+    add_bodies(branch);
+    while (!todo.empty()) {
+      const NodeId id = todo.back();
+      todo.pop_back();
+      if (--budget < 0) return false;
+      const Node& n = m_.nodes[id];
+      add_bodies(n);
+      switch (n.kind) {
+        case NodeKind::Let:
+          if (n.expr.kind != ExprKind::ConGet && n.expr.kind != ExprKind::Get && n.expr.kind != ExprKind::VariantGet && uses_any(n.expr.args)) return true;
+          break;
+        case NodeKind::Fork:
+          for (const CallSite& call : n.calls) if (uses_any(call.args)) return true;
+          break;
+        case NodeKind::Ret: if (uses(n.subject)) return true; break;
+        case NodeKind::Tail: if (uses_any(n.args)) return true; break;
+        case NodeKind::Jump:
+          if (uses_any(n.args)) return true;
+          if (join_bodies_[n.join.index].valid() && searched.insert(n.join.index).second) todo.push_back(join_bodies_[n.join.index]);
+          break;
+        case NodeKind::Join: case NodeKind::Open: case NodeKind::Dup: case NodeKind::Drop: case NodeKind::Case: case NodeKind::Switch: case NodeKind::Abort: break;
+      }
+    }
+    return false;
   }
 
   void expose_let(Node& n) {
@@ -678,6 +795,7 @@ class Inserter {
   std::unordered_map<uint32_t, Opened> opened_;
   std::vector<uint32_t> alias_trail_, opened_trail_;
   std::vector<Slice> join_params_;
+  std::vector<NodeId> join_bodies_;
   std::vector<Live> join_free_;                      // tracked variables a join body uses from outside
   std::unordered_set<uint32_t> used_;                // variables with any use in the part already placed (all kinds)
 };

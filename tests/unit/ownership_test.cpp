@@ -104,3 +104,21 @@ TEST_CASE("a list that is stored stays owned") {
   CHECK(!has(out, "borrow"));
   CHECK(has(out, "dup %xs"));
 }
+
+TEST_CASE("a node used whole in one arm of an inner case is opened without counts in the other") {
+  std::string out = after_passes((std::string(kList) +
+                                  "fn @zip(%xs: ref D0, %ys: ref D0) -> ref D0 { case %xs { 0 => { ret %ys } 1 => { let %t: ref D0 = con_get 1 1(%xs) case %ys { "
+                                  "1 => { let %u: ref D0 = con_get 1 1(%ys) tail @zip(%t, %u) } else => { ret %xs } } } } }").c_str());
+  CHECK(!has(out, "dup"));
+  CHECK(has(out, "open %xs"));
+}
+
+TEST_CASE("an opening sinks below a case on one of its fields") {
+  std::string out = after_passes((std::string(kList) +
+                                  "data D1 \"Tree\" { nullary \"Tip\"(); node \"Bin\"(ref D1, ref D1) }\n"
+                                  "fn @left(%t: ref D1) -> ref D1 { case %t { 0 => { ret %t } 1 => { let %l: ref D1 = con_get 1 0(%t) let %r: ref D1 = con_get 1 1(%t) "
+                                  "case %l { 1 => { let %a: ref D1 = con_get 1 0(%l) let %b: ref D1 = con_get 1 1(%l) let %n: ref D1 = con 1(%b, %r) "
+                                  "let %m: ref D1 = con 1(%a, %n) ret %m } else => { ret %t } } } } }").c_str());
+  CHECK(!has(out, "dup"));
+  CHECK(has(out, "reuse"));
+}
