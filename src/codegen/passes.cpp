@@ -7,6 +7,7 @@
 #include "codegen/borrow.h"
 #include "codegen/flow_text.h"
 #include "codegen/flow_verify.h"
+#include "codegen/gpu/fuse_bangs.h"
 #include "codegen/index_range.h"
 #include "codegen/loops.h"
 #include "codegen/ownership.h"
@@ -15,6 +16,7 @@ namespace bendc {
 
 const std::vector<Pass>& pass_table() {
   static const std::vector<Pass> table = {
+      {"fuse_bangs", "a `!` call that only feeds another becomes part of it", fuse_bangs},
       {"normalise_tails", "a call whose result is returned becomes a tail call", normalise_tails},
       {"infer_borrows", "parameters that are only read stay with the caller", infer_borrows},
       {"make_loops", "self tail calls become loops", make_loops},

@@ -27,7 +27,8 @@ template <class F> void each_callee(Module& m, FuncId f, F&& visit) {
   });
 }
 
-// What keeps a function off the device, or empty.
+}  // namespace
+
 std::string host_only(Module& m, FuncId f) {
   std::string why;
   for (VarId param : m.funcs[f].params) {
@@ -64,6 +65,8 @@ std::string host_only(Module& m, FuncId f) {
   });
   return why;
 }
+
+namespace {
 
 // The cutting of one function and of the functions lifted out of it.
 class Cutter {

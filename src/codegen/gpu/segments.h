@@ -28,6 +28,9 @@ struct DeviceModule {
   std::vector<DeviceEntry> entries;
 };
 
+// What keeps the code of a function itself, without the functions it calls, off the device; empty when nothing does.
+[[nodiscard]] std::string host_only(flow::Module& module, flow::FuncId func);
+
 [[nodiscard]] DeviceModule split_segments(const flow::Module& host);
 
 }  // namespace bendc
