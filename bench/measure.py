@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""Measures bendc against C: scripts/bench [scan|start|all] [--size N] [--rounds N]
+"""Measures bendc against C: scripts/bench [cpu|scan|start|all] [--size N] [--rounds N]
 
+cpu    the twelve programs of bench/suite and the twelve of bench/twins on one thread, against their C twins (bench/cpu.py): processor time,
+       peak memory, ratios, geometric means; also a chart, and the tables of docs/performance.md.
 scan   exclusive prefix sum of 2^26 U32 on one thread: stdlib Scan and, where ../shared/cases/seed is there, the seed module, at depths 0, 8 and 12,
        against the kernel of bench/twins/scan.c (gcc and clang -O3; the better is "C"). A scan's time is the difference of two runs that differ by
        eight scans, so that start, fill and checksum drop out. Contenders take turns; medians and quartiles over the rounds. Processor time stands
@@ -11,99 +13,15 @@ all    every row above.
 Every run's checksum is compared; a wrong one stops the measurement. Results go to bench/results/ROW.json.
 """
 import argparse
-import datetime
-import json
 import os
-import platform
-import resource
 import shutil
-import statistics
 import subprocess
-import sys
-import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-BENDC = os.path.join(ROOT, "build", "release", "bendc")
-WORK = os.path.join(ROOT, "build", "bench")
-RESULTS = os.path.join(ROOT, "bench", "results")
-CPU = "x86-64-v3"
+from cpu import bench_cpu
+from tools import BENDC, CPU, ROOT, WORK, build_bend, command, machine, progress, save, stop, summary, timed
+
 DEPTHS = (0, 8, 12)
 EXTRA_SCANS = 8
-
-
-def progress(text):
-    if sys.stderr.isatty():
-        print("\r\033[K" + text, end="", file=sys.stderr, flush=True)
-
-
-def stop(text):
-    progress("")
-    sys.exit("bench: " + text)
-
-
-def command(words, **options):
-    """Runs a command that must succeed; its stdout."""
-    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, **options)
-    if done.returncode != 0:
-        stop(f"{' '.join(words)}: exit status {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-    return done.stdout
-
-
-def timed(words, **options):
-    """Wall seconds, processor seconds and stdout of a command that must succeed."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    start = time.perf_counter()
-    out = command(words, **options)
-    wall = time.perf_counter() - start
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, out.strip()
-
-
-def summary(samples):
-    ordered = sorted(samples)
-    quartiles = statistics.quantiles(ordered, n=4) if len(ordered) > 1 else [ordered[0]] * 3
-    return {"median": statistics.median(ordered), "low": quartiles[0], "high": quartiles[2], "rounds": len(ordered)}
-
-
-def first_line(words):
-    try:
-        return command(words).splitlines()[0]
-    except FileNotFoundError:
-        return None
-
-
-def machine():
-    model = platform.machine()
-    with open("/proc/cpuinfo", encoding="utf-8") as info:
-        for line in info:
-            if line.startswith("model name"):
-                model = line.split(":", 1)[1].strip()
-                break
-    commit = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True, check=False).stdout.strip()
-    return {
-        "processor": model,
-        "threads": os.cpu_count(),
-        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-        "commit": commit,
-        "gcc": first_line(["gcc", "--version"]),
-        "clang": first_line(["clang", "--version"]),
-        "bendc": first_line([BENDC, "--version"]),
-    }
-
-
-def save(row, result):
-    os.makedirs(RESULTS, exist_ok=True)
-    path = os.path.join(RESULTS, row + ".json")
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(result, file, indent=1)
-        file.write("\n")
-    print(f"written to {os.path.relpath(path)}")
-
-
-def build_bend(source, name):
-    out = os.path.join(WORK, name)
-    command([BENDC, "build", source, "-o", out, "-O3", "--cpu", CPU])
-    return out
 
 
 def scan_contenders(size):
@@ -202,7 +120,7 @@ def bench_start(options):
     save("start", {"machine": machine(), "rows": rows, "phases": phases.stderr.splitlines()})
 
 
-ROWS = {"scan": bench_scan, "start": bench_start}
+ROWS = {"cpu": bench_cpu, "scan": bench_scan, "start": bench_start}
 
 
 def main():
