@@ -14,7 +14,8 @@ namespace {
 struct State {
   FakeCuda config;
   std::map<std::string, int> calls;
-  std::vector<std::function<void()>> queue;
+  std::vector<std::function<void()>> queue, graph;
+  bool capturing = false;
   int live = 0;
 };
 
@@ -122,18 +123,25 @@ int cuFuncGetAttribute(int* value, int attribute, void*) { ENTER("cuFuncGetAttri
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void*, int, size_t) { ENTER("cuOccupancyMaxActiveBlocksPerMultiprocessor"); *blocks = state().config.blocks_each; return 0; }
 int cuLaunchKernel(void* function, unsigned gx, unsigned, unsigned, unsigned bx, unsigned, unsigned, unsigned, void*, void** arguments, void**) {
   ENTER("cuLaunchKernel");
+  auto& target = state().capturing ? state().graph : state().queue;
   uint64_t first = *static_cast<uint64_t*>(arguments[0]);
   if (function == &flip_kernel) {
-    state().queue.push_back([=] { bendc::rt::gpu::flip(reinterpret_cast<BendDeviceControl*>(first)); });
+    target.push_back([=] { bendc::rt::gpu::flip(reinterpret_cast<BendDeviceControl*>(first)); });
   } else if (function == &selftest_kernel) {
     uint32_t count = *static_cast<uint32_t*>(arguments[1]);
-    state().queue.push_back([=] { run_selftest(first, count); });
+    target.push_back([=] { run_selftest(first, count); });
   } else {
     uint32_t threads = gx * bx;
-    state().queue.push_back([=] { for (uint32_t i = 0; i < threads; ++i) state().config.round(reinterpret_cast<void*>(first), i, threads); });
+    target.push_back([=] { for (uint32_t i = 0; i < threads; ++i) state().config.round(reinterpret_cast<void*>(first), i, threads); });
   }
   return 0;
 }
+int cuStreamBeginCapture_v2(void*, int) { ENTER("cuStreamBeginCapture"); state().capturing = true; state().graph.clear(); return 0; }
+int cuStreamEndCapture(void*, void** graph) { state().capturing = false; ENTER("cuStreamEndCapture"); *graph = &context; ++state().live; return 0; }
+int cuGraphInstantiateWithFlags(void** exec, void*, unsigned long long) { ENTER("cuGraphInstantiateWithFlags"); *exec = &context; ++state().live; return 0; }
+int cuGraphLaunch(void*, void*) { ENTER("cuGraphLaunch"); for (auto& work : state().graph) state().queue.push_back(work); return 0; }
+int cuGraphDestroy(void*) { ENTER("cuGraphDestroy"); --state().live; return 0; }
+int cuGraphExecDestroy(void*) { ENTER("cuGraphExecDestroy"); --state().live; return 0; }
 int cuStreamCreate(void** stream, unsigned) { ENTER("cuStreamCreate"); *stream = &context; ++state().live; return 0; }
 int cuStreamDestroy_v2(void*) { ENTER("cuStreamDestroy"); --state().live; return 0; }
 int cuStreamSynchronize(void*) {

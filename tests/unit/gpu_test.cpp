@@ -287,7 +287,7 @@ TEST_CASE("gpu: the stand-in driver runs calls and gets everything back") {
   {
     GpuFixture f(rt::gpu::Use::Require);
     REQUIRE(f.open());
-    for (uint64_t n : {1, 20}) {
+    for (uint64_t n : {1, 20, 21, 20, 2}) {
       uint64_t result = 0;
       REQUIRE(f.call(kFib, &n, &result) == 1);
       CHECK(result == fib(n));
@@ -295,10 +295,28 @@ TEST_CASE("gpu: the stand-in driver runs calls and gets everything back") {
     check_echo(f);
     check_mixed(f);
     check_touch(f);
-    CHECK(f.runtime->gpu->counters.calls == 11);
+    CHECK(f.runtime->gpu->counters.calls == 14);
     f.close();
   }
   CHECK(fake.calls(nullptr) == 0);
+}
+
+TEST_CASE("gpu: rounds run without graphs too, and a graph that fails ends the call") {
+  Fake fake;
+  for (const char* function : {"cuStreamBeginCapture", "cuStreamEndCapture", "cuGraphInstantiateWithFlags", "cuGraphLaunch"}) {
+    auto [status, text] = in_child([&] {
+      fake.config.fail = function;
+      fake.config.code = 700;
+      fake.configure(&fake.config);
+      GpuFixture f(rt::gpu::Use::Require);
+      if (!f.open()) return 20;
+      uint64_t n = 20, result = 0;
+      return f.call(kFib, &n, &result) == 1 && result == fib(n) ? 10 : 21;
+    });
+    CAPTURE(function);
+    CAPTURE(text);
+    CHECK(status == (std::string(function) == "cuGraphLaunch" ? 1 : 10));
+  }
 }
 
 TEST_CASE("gpu: any driver function may fail at any call") {
@@ -306,7 +324,8 @@ TEST_CASE("gpu: any driver function may fail at any call") {
   const char* functions[] = {"cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName", "cuDeviceGetUuid", "cuDeviceGetAttribute", "cuDeviceTotalMem",
                              "cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuCtxGetLimit", "cuCtxSetLimit", "cuMemGetInfo", "cuMemAlloc", "cuMemHostAlloc", "cuMemcpyHtoDAsync",
                              "cuMemcpyDtoHAsync", "cuMemsetD8Async", "cuModuleLoadDataEx", "cuModuleGetFunction", "cuFuncGetAttribute",
-                             "cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuLaunchKernel", "cuStreamCreate", "cuStreamSynchronize", "cuEventCreate", "cuEventRecord"};
+                             "cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuLaunchKernel", "cuStreamBeginCapture", "cuStreamEndCapture",
+                             "cuGraphInstantiateWithFlags", "cuGraphDestroy", "cuStreamCreate", "cuStreamSynchronize", "cuEventCreate", "cuEventRecord"};
   for (const char* function : functions) {
     for (int at = 1; at <= 5; ++at) {
       for (bool out_of_memory : {false, true}) {

@@ -7,8 +7,8 @@
      emulated_round(control, thread, threads)   the same machine compiled for the host; runs what `thread` of `threads` would do, to its end.
                                                 Call it through bend_emulated_thread (emulated_exit.h): an error leaves it by longjmp
 
-   The grid is fixed and knows nothing of the number of tasks: threads take IN tasks until none is left, by stride
-   (i = thread; i < in_count; i += threads) or through next_task, one atomic a warp. Between rounds the kernel bend_flip (the runtime's own)
+   The grid is fixed and knows nothing of the number of tasks: threads take IN tasks by stride (i = thread; i < in_count; i += threads), and a
+   thread that gets none leaves its BendDeviceThread as it is (the executor clears only the records below the widest round). Between rounds the kernel bend_flip (the runtime's own)
    makes OUT the next IN and chooses the mode, so that many rounds are enqueued without the host in between.
 
    Rules of a task
@@ -113,7 +113,7 @@ typedef struct BendDeviceControl {
   uint32_t out_count;                    /* atomic */
   uint32_t reserved2[31];
   /* line 3 */
-  uint32_t next_task;                    /* atomic; 0 at the start of a round */
+  uint32_t next_task;                    /* 0 at the start of a round; for dealing out tasks by an atomic, later */
   uint32_t reserved3[31];
   /* line 4 */
   uint64_t error;                        /* atomic: 0, or number | site << 32 */

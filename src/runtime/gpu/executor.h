@@ -19,6 +19,7 @@ struct Run {
   const char* record;        // the root's task record, task_stride bytes
   uint64_t used, top;        // heap bytes below and above what is free
   uint32_t entry;
+  uint32_t* rounds_hint;     // rounds of the entry's last call, 0: none yet
   BendDeviceControl* control;// out: as the last round left it
   char* result;              // out: kResultBytes
 };

@@ -72,9 +72,11 @@ Gpu* gpu_open(const GpuConfig& config, const BendGpuProgram* program, bool* fail
   }
   void* memory = calloc(1, sizeof(Gpu));
   bool* noted = static_cast<bool*>(calloc(program->entry_count, 1));
-  if (!memory || !noted) {
+  uint32_t* rounds = static_cast<uint32_t*>(calloc(program->entry_count, 4));
+  if (!memory || !noted || !rounds) {
     free(memory);
     free(noted);
+    free(rounds);
     complain("the system refuses the memory to start");
     return nullptr;
   }
@@ -83,6 +85,7 @@ Gpu* gpu_open(const GpuConfig& config, const BendGpuProgram* program, bool* fail
   gpu->program = program;
   gpu->emulated = emulated;
   gpu->noted = noted;
+  gpu->rounds = rounds;
   pthread_mutex_init(&gpu->lock, nullptr);
   *failed = false;
   if (emulated) {
@@ -116,6 +119,7 @@ void gpu_close(Gpu* gpu) {
   if (!gpu->emulated) device_close(&gpu->device);
   pthread_mutex_destroy(&gpu->lock);
   free(gpu->noted);
+  free(gpu->rounds);
   free(gpu);
 }
 

@@ -20,7 +20,8 @@ struct Gpu {
   bool stop;                 // tells it to give up between its steps
   bool ready, refused;
   Message why;               // of refused
-  bool* noted;               // an entry whose refusal has been told
+  bool* noted;               // by entry: its refusal has been told
+  uint32_t* rounds;          // by entry: rounds of its last call
   Counters counters;
   uint64_t start_ns[5];      // driver, context, module, memory, total
   uint64_t waited_ns;        // of the first `!`, for the starter

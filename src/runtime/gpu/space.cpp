@@ -59,6 +59,25 @@ char* reserve_image(uint64_t* bytes) {
   return nullptr;
 }
 
+// A graph node costs a fifth of a launch (0.7 against 4 us on an H200). Without graphs, or when the driver refuses, rounds are launched one by one.
+void record_rounds(Space* space) {
+  constexpr int kThisThread = 1;
+  const Device* device = space->device;
+  const Driver& d = device->driver;
+  if (!d.capture_begin || !d.capture_end || !d.graph_instantiate || !d.graph_launch || !d.graph_destroy || !d.graph_exec_destroy) return;
+  if (d.capture_begin(device->stream, kThisThread) != kSuccess) return;
+  void* arguments[] = {&space->control};
+  bool ok = true;
+  for (uint32_t i = 0; i < kGraphRounds; ++i) {
+    ok = ok && d.launch(device->round, device->blocks, 1, 1, BEND_BLOCK_THREADS, 1, 1, 0, device->stream, arguments, nullptr) == kSuccess &&
+         d.launch(device->flip, 1, 1, 1, 1, 1, 1, 0, device->stream, arguments, nullptr) == kSuccess;
+  }
+  void* graph = nullptr;
+  ok = d.capture_end(device->stream, &graph) == kSuccess && ok;
+  if (ok && d.graph_instantiate(&space->rounds_graph, graph, 0) != kSuccess) space->rounds_graph = nullptr;
+  if (graph) d.graph_destroy(graph);
+}
+
 bool fetch_pages(Space* space, uint64_t first, uint64_t last, Message* why) {
   for (uint64_t page = first; page <= last; ++page) {
     if (space->present[page]) continue;
@@ -118,6 +137,7 @@ bool space_open(Space* space, Device* device, const BendGpuProgram* program, uin
     return false;
   }
   space->heap_bytes = end - at;
+  space->dirty_threads = space->resident_threads;
   if (!device) {
     space->staging = space->mirror = reinterpret_cast<char*>(space->heap);
     space->staging_bytes = space->heap_bytes;
@@ -139,6 +159,7 @@ bool space_open(Space* space, Device* device, const BendGpuProgram* program, uin
   space->pinned_bytes = space->result - space->control + kResultBytes;
   if (!check(space, "cuMemHostAlloc", device->driver.host_alloc(&pinned, space->pinned_bytes, 0), why)) return false;
   space->pinned = static_cast<char*>(pinned);
+  record_rounds(space);
   if (device->statics_bytes == 0) return true;
   char* statics = static_cast<char*>(malloc(device->statics_bytes));
   space->statics = statics;
@@ -156,6 +177,7 @@ void space_close(Space* space) {
   } else {
     const Driver& d = space->device->driver;
     d.context_use(space->device->context);
+    if (space->rounds_graph) d.graph_exec_destroy(space->rounds_graph);
     if (space->base) d.memory_free(space->base);
     if (space->pinned) d.host_free(space->pinned);
     if (space->staging) munmap(space->staging, space->staging_bytes);

@@ -26,6 +26,8 @@ struct Space {
   char* pinned;              // control block and result as read back
   uint64_t pinned_bytes;
   uint64_t moved_in, moved_out;
+  uint32_t dirty_threads;    // thread records that the last call may have written
+  void* rounds_graph;        // kGraphRounds times bend_round and bend_flip; null: launched one by one
 };
 
 inline constexpr uint64_t kPage = 1u << 16;
@@ -34,6 +36,8 @@ inline constexpr uint64_t kResultBytes = 1u << 16;   // room for a result by val
 // `wanted`: 0 takes a share of the free memory. `capacity`: records a queue, 0 for the default.
 [[nodiscard]] bool space_open(Space* space, Device* device, const BendGpuProgram* program, uint64_t wanted, uint32_t capacity, Message* why);
 void space_close(Space* space);
+
+inline constexpr uint32_t kGraphRounds = 8;
 
 // Copies are in order on the device's stream; a `get` is there after space_wait. False: `why` has the driver's text.
 [[nodiscard]] bool space_put(Space* space, uint64_t to, const void* from, uint64_t bytes, Message* why);
