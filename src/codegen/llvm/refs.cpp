@@ -36,9 +36,9 @@ llvm::Value* ModuleEmitter::ref_ctor(Builder& b, llvm::Value* word, DataId data)
   llvm::Value* low = b.CreateTrunc(word, i32);
   llvm::Value* immediate_index = b.CreateLShr(low, 3);
   if (!counts_matter(data)) return immediate_index;
-  llvm::BasicBlock *entry = b.GetInsertBlock(), *node = block(b, "tag"), *done = block(b, "tagged");
   llvm::Value* is_node = ref_is_node(b, word, data);
   if (!is_node) return load(b, i32, ref_address(b, word, data), 4, Region::Node, ctors.size());
+  llvm::BasicBlock *entry = b.GetInsertBlock(), *node = block(b, "tag"), *done = block(b, "tagged");
   b.CreateCondBr(is_node, node, done);
   b.SetInsertPoint(node);
   llvm::Value* stored = load(b, i32, ref_address(b, word, data), 4, Region::Node, ctors.size());
