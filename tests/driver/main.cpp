@@ -25,7 +25,7 @@ constexpr std::string_view kUsage = R"(usage: case_driver --bendc FILE --tests F
   --examples FOLDER more cases of ours, ids examples/..
   --shared FOLDER   cases from elsewhere; those equal to ours are left out
   --selftest FOLDER judge the driver itself: cases named pass_, fail_, unsupported_
-  --lanes A,B       check, dump, run, build, threads, emulated (default: the first four)
+  --lanes A,B       check, dump, run, sequential, threads, emulated, build (default: all)
   --jobs N          cases at a time (default: the processors)
   --timeout S       seconds a process may take (default 20)
   --memory MIB      memory a process may fill (default 3072)
@@ -105,9 +105,7 @@ std::optional<Options> read_options(int argc, char** argv, std::string& error) {
   if (options.bendc.empty() || (options.tests.empty() && options.selftest.empty())) return error = "--bendc and --tests are needed", std::nullopt;
   if (access(options.bendc.c_str(), X_OK) != 0) return error = fmt::format("`{}` is no executable", options.bendc.string()), std::nullopt;
   if (options.lanes.empty()) {
-    for (const LaneInfo& info : kLanes) {
-      if (info.standard) options.lanes.push_back(info.lane);
-    }
+    for (const LaneInfo& info : kLanes) options.lanes.push_back(info.lane);
   }
   options.jobs = std::max(options.jobs, 1);
   return options;

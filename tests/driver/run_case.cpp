@@ -82,6 +82,7 @@ class CaseRun {
     switch (lane_) {
       case Lane::Check: check(); break;
       case Lane::Run: program(run_words({})); break;
+      case Lane::Sequential: program(run_words({"--threads", "1"})); break;
       case Lane::Threads: program(run_words({"--threads", "4"})); break;
       case Lane::Emulated: program(run_words({"--gpu", "emulate"})); break;
       case Lane::Build: built_program(); break;
@@ -344,11 +345,10 @@ std::optional<Lane> lane_named(std::string_view name) {
 
 std::vector<Lane> lanes_of(const Case& c, const std::vector<Lane>& chosen) {
   auto allowed = [&](Lane lane) {
-    bool runs = lane == Lane::Run || lane == Lane::Build || lane == Lane::Threads || lane == Lane::Emulated;
     if (!c.problems.empty()) return lane == chosen.front();
     if (lane == Lane::Check) return c.error || c.check || !c.warnings.empty();
     if (lane == Lane::Dump) return !c.dumps.empty();
-    if (!runs || !c.expects_output) return false;
+    if (!c.expects_output) return false;  // the rest run the program
     return c.lanes.empty() || std::find(c.lanes.begin(), c.lanes.end(), lane_name(lane)) != c.lanes.end();
   };
   std::vector<Lane> lanes;

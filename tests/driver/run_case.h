@@ -1,22 +1,22 @@
 // Runs one case on one lane and judges it. In: a Case, the bendc to test, limits. Out: a verdict and, for a failure, what differed.
-// Lanes: `check` (bendc check, or build for what must be refused there), `run` (bendc run), `build` (bendc build, then the executable), `threads`
-// (bendc run with four of them), `emulated` (bendc run with the GPU's code run by the emulator), `dump` (an intermediate form's lines). A program must give the same output on every lane it runs on.
+// Lanes: `check` (bendc check, or build for what must be refused there), `run` (bendc run), `build` (bendc build, then the executable), `sequential`
+// and `threads` (bendc run with one thread, with four), `emulated` (bendc run with the GPU's code run by the emulator), `dump` (an intermediate
+// form's lines). A program must give the same output on every lane it runs on.
 #pragma once
 #include "case.h"
 #include "process.h"
 
 namespace bendc::tests {
 
-enum class Lane { Check, Run, Build, Threads, Emulated, Dump };
+enum class Lane { Check, Run, Build, Sequential, Threads, Emulated, Dump };
 
 struct LaneInfo {
   Lane lane;
   std::string_view name;
-  bool standard;  // part of the default set
 };
 inline constexpr LaneInfo kLanes[] = {
-    {Lane::Check, "check", true}, {Lane::Dump, "dump", true},        {Lane::Run, "run", true},
-    {Lane::Build, "build", true}, {Lane::Threads, "threads", false}, {Lane::Emulated, "emulated", false},
+    {Lane::Check, "check"},     {Lane::Dump, "dump"},         {Lane::Run, "run"},     {Lane::Sequential, "sequential"},
+    {Lane::Threads, "threads"}, {Lane::Emulated, "emulated"}, {Lane::Build, "build"},
 };
 [[nodiscard]] std::string_view lane_name(Lane lane);
 [[nodiscard]] std::optional<Lane> lane_named(std::string_view name);
