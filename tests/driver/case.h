@@ -29,7 +29,7 @@ struct DumpLine {
 };
 
 struct DumpCheck {
-  std::string what;  // a pass name, or one of ast, core, flow, llvm, llvm-opt, asm
+  std::string what;  // a pass name, or one of ast, core, flow, device, llvm, llvm-opt, device-llvm, ptx, asm
   std::vector<DumpLine> lines;
 };
 
