@@ -1,6 +1,7 @@
 // Splitting a column on the front pending binder x: by constructor (Mat) or by literal (MatLit). Each test's hit rows are elaborated with x
 // standing for what it matched; the miss rows go to the next test of the same loop.
 #include <algorithm>
+#include <vector>
 
 #include "checker/elaborator.h"
 
@@ -15,6 +16,10 @@ using core::TermKind;
 namespace {
 
 constexpr uint32_t kMaxNatChain = 256;  // larger Nat literals are equality tests, so that no tree nests once per successor
+
+// Rows times successors that a column of Nat literals may cost as a chain of constructors; 256 rows `0n` .. `255n` stay below. The chain lets the
+// type of a later row compute; beyond the bound the literals are equality tests, and the cost is linear in the rows.
+constexpr uint64_t kMaxNatColumn = 1u << 16;
 
 }  // namespace
 
@@ -52,6 +57,25 @@ bool CaseTree::is_test(const Pattern& p, Rows rows) const {
     if (first(rows_[rows.begin + i]).kind == PatternKind::Ctor) return false;
   }
   return true;
+}
+
+// Nothing but Nat literals and variables, too many to take apart one successor at a time?
+bool CaseTree::long_nat_column(Rows rows) const {
+  if (rows.count <= 16) return false;  // gaps are at most kMaxNatChain, so the bound below cannot be passed
+  std::vector<uint32_t> values;
+  for (uint32_t i = 0; i < rows.count; ++i) {
+    const Pattern& p = first(rows_[rows.begin + i]);
+    if (p.kind == PatternKind::Nat) values.push_back(p.a);
+    else if (p.kind != PatternKind::Any) return false;
+  }
+  // A chain goes on through the values that are near enough to the one before.
+  std::sort(values.begin(), values.end());
+  uint32_t depth = 0;
+  for (uint32_t value : values) {
+    if (value - depth > kMaxNatChain) break;
+    depth = value;
+  }
+  return uint64_t(depth) * values.size() > kMaxNatColumn;
 }
 
 bool CaseTree::covered(const Binder& b) const {
@@ -98,6 +122,8 @@ TermId CaseTree::split(uint32_t scrutinees, Rows rows, uint32_t pending, const S
         }
         if (pure) split_literal_column(scrutinees, rows, pending, site);
         else split_literal(scrutinees, rows, pending, site, p);
+      } else if (p.kind == PatternKind::Nat && long_nat_column(rows)) {
+        split_literal_column(scrutinees, rows, pending, site);
       } else {
         split_constructor_column(scrutinees, rows, pending, site);
       }

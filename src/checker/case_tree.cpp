@@ -22,6 +22,10 @@ namespace {
 // bound a declaration has taken about a second and 100 MB.
 constexpr uint64_t kMaxWork = uint64_t(1) << 22;
 
+// Copies of one row's body up to which a row of variables still waits for the columns that later rows split. Splitting them first lets the type
+// of each copy compute; past the bound the first row of variables ends the tree, so that rows over n columns cost n^2 and not 2^n.
+constexpr uint32_t kMaxCopies = 64;
+
 }  // namespace
 
 CaseTree::CaseTree(Elaborator& elab, Patterns& patterns) : elab_(elab), patterns_(patterns) {}
@@ -176,8 +180,8 @@ TermId CaseTree::destructure(NodeId let_node, uint32_t pending) {
 
 TermId CaseTree::row_body(Row row, uint32_t pending) {
   Origin& o = origins_[row.origin];
-  bool again = o.used;
-  o.used = true;
+  bool again = o.copies > 0;
+  ++o.copies;
   NodeId body = o.body;
 
   size_t scope_mark = elab_.scope.size();
@@ -201,6 +205,14 @@ bool CaseTree::has_constructor(Rows rows) const {
     if (first(rows_[rows.begin + i]).kind != PatternKind::Any) return true;
   }
   return false;
+}
+
+// Does nothing that is left of the row test anything?
+bool CaseTree::takes_all(const Row& row) const {
+  for (uint32_t c = row.columns; c != kNil; c = columns_[c].next) {
+    if (patterns_[columns_[c].pattern].kind != PatternKind::Any) return false;
+  }
+  return true;
 }
 
 // A column of variables: each row's name becomes another name of the binder, which stays as it is.
@@ -264,6 +276,7 @@ TermId CaseTree::tree(uint32_t scrutinees, Rows given, uint32_t pending, const S
     const Binder& b = binders_[s.binder];
     bool live = b.state == BinderState::Pending;
     if (live && b.taken != kNil) drop_taken(rows, s.binder);
+    if (rows.count > 1 && origins_[rows_[rows.begin].origin].copies >= kMaxCopies && takes_all(rows_[rows.begin])) rows.count = 1;
     if (rows.count > 0 && !has_constructor(rows) && (live || s.folded || s.foldable || is_let_bound(s.binder))) {
       rename(rows, s.binder);
       scrutinees = s.next;

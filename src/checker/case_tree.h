@@ -41,7 +41,7 @@ class CaseTree {
   struct Origin {
     ast::NodeId node;        // the Case, or the destructuring Let
     ast::NodeId body;
-    bool used = false;       // some path elaborates it
+    uint32_t copies = 0;     // paths that elaborate it
     bool dead = false;       // some path stops at it because every constructor was taken before
   };
   [[nodiscard]] const std::vector<Origin>& origins() const { return origins_; }
@@ -85,6 +85,7 @@ class CaseTree {
   // Column operations.
   [[nodiscard]] const Pattern& first(const Row& row) const { return patterns_[columns_[row.columns].pattern]; }
   [[nodiscard]] bool has_constructor(Rows rows) const;
+  [[nodiscard]] bool takes_all(const Row& row) const;
   void rename(Rows rows, BinderId binder);
   void drop_taken(Rows& rows, BinderId binder);
   [[nodiscard]] bool is_taken(const Pattern& p, uint32_t taken);
@@ -100,6 +101,7 @@ class CaseTree {
   void literal_hit(uint32_t scrutinees, Rows hits, uint32_t pending, const Site& site, const Literal& literal, Span span);
   [[nodiscard]] bool known_match(PatternId pattern, Literal literal, Row& row);
   [[nodiscard]] bool is_test(const Pattern& p, Rows rows) const;   // matched by an equality test
+  [[nodiscard]] bool long_nat_column(Rows rows) const;
   [[nodiscard]] static Literal literal_of(const Pattern& p);
   [[nodiscard]] bool covered(const Binder& b) const;
   void take(BinderId binder, core::CtorId ctor, const Literal& literal);

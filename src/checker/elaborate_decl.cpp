@@ -206,7 +206,7 @@ void Elaborator::read_unreached() {
   reports.quiet = true;
   for (size_t i = 0; i < tree_.origins().size(); ++i) {
     const CaseTree::Origin o = tree_.origins()[i];
-    if (o.used) continue;
+    if (o.copies > 0) continue;
     if (warn && i < known) {
       const Node& n = node(o.node);
       Span span = n.name_span.valid() ? n.name_span : n.span;
