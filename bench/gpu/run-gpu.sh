@@ -57,6 +57,7 @@ printf 'program\twords\tresult\tcpu_result\twall_s\tdevice_us\tcall_us\trounds\t
 field() { sed -n "s/.*[ ,]$1 \([0-9]*\).*/\1/p" <<<"$2" | head -1; }
 while IFS='|' read -r name small timed; do
   name=${name// /}; [[ $name == '#'* || -z $name || ! -x bin/$name ]] && continue
+  [ "${timed// /}" != - ] || continue
   cpu=$(BEND_GPU=off timeout 20 bin/$name $timed 2>/dev/null)
   for run in 1 2 3; do
     [ "$(left)" -lt 60 ] && break

@@ -14,7 +14,6 @@ constexpr uint32_t kTasksPerThread = 4;
 constexpr uint32_t kSequentialBudget = 2048;
 constexpr uint32_t kFirstRounds = 4;
 constexpr uint32_t kMostRounds = 64;
-constexpr uint64_t kLook = 1024;
 constexpr uint64_t kLargestChunk = 4096;
 constexpr uint64_t kSmallestChunk = 256;
 
@@ -26,6 +25,9 @@ bool check(const Space* space, const char* call, int code, Message* why) {
 
 uint64_t align_up(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 
+// Bytes from the result's start to the control block.
+uint64_t result_span(const Run* run) { return align_up(run->program->entries[run->entry].result.size, 256); }
+
 void fill_control(const Run* run, BendDeviceControl* c) {
   const Space* space = run->space;
   memset(c, 0, sizeof *c);
@@ -34,7 +36,7 @@ void fill_control(const Run* run, BendDeviceControl* c) {
   c->heap_cursor = align_up(space->heap + run->used, 256);
   c->heap_limit = space->heap + run->top;
   c->threads = space->threads;
-  c->result = space->result;
+  c->result = space->control - result_span(run);
   c->threshold = run->config->threshold;
   c->in_count = 1;
   c->queue_capacity = space->queue_capacity;
@@ -66,8 +68,6 @@ bool emulate(Run* run) {
     emulate_round(run, c, round);
     flip(c);
   }
-  *run->control = *c;
-  memcpy(run->result, reinterpret_cast<const void*>(run->space->result), kResultBytes);
   return true;
 }
 
@@ -75,7 +75,8 @@ bool launch(Run* run, Message* why) {
   Space* space = run->space;
   const Device* device = space->device;
   const Driver& d = device->driver;
-  const BendDeviceControl* seen = reinterpret_cast<const BendDeviceControl*>(space->pinned);
+  const BendDeviceControl* seen = reinterpret_cast<const BendDeviceControl*>(space->pinned + kResultBytes);
+  const uint64_t result = result_span(run);
   void* arguments[] = {&space->control};
   // Calls of one def tend to take as many rounds as the last one did.
   uint32_t rounds = *run->rounds_hint ? *run->rounds_hint : kFirstRounds;
@@ -90,12 +91,10 @@ bool launch(Run* run, Message* why) {
     }
     run->counters->launches += 2 * rounds;
     run->counters->looks += 1;
-    // The result lies behind the control block: small ones come back in the same copy.
-    if (!check(space, "cuMemcpyDtoHAsync", d.copy_out(space->pinned, space->control, kLook, device->stream), why)) return false;
+    if (!check(space, "cuMemcpyDtoHAsync", d.copy_out(space->pinned + kResultBytes - result, space->control - result, result + sizeof *seen, device->stream), why)) return false;
     if (!space_wait(space, why)) return false;
     rounds = rounds < kGraphRounds ? kGraphRounds : rounds * 2 < kMostRounds ? rounds * 2 : kMostRounds;
   } while (seen->in_count > 0);
-  *run->control = *seen;
   *run->rounds_hint = seen->rounds;
   return true;
 }
@@ -104,22 +103,23 @@ bool launch(Run* run, Message* why) {
 
 bool run_rounds(Run* run, Message* why) {
   Space* space = run->space;
+  char* control = space->pinned + kResultBytes;
   fill_control(run, run->control);
-  if (!space_put(space, space->control, run->control, sizeof *run->control, why) || !space_put(space, space->queues[0], run->record, space->task_stride, why) ||
+  memcpy(control, run->control, sizeof *run->control);
+  memcpy(control + kControlBytes, run->record, space->task_stride);
+  if (!space_put(space, space->control, control, kControlBytes + space->task_stride, why) ||
       !space_zero(space, space->threads, static_cast<uint64_t>(space->dirty_threads) * sizeof(BendDeviceThread), why))
     return false;
   space->dirty_threads = space->resident_threads;
   if (!(space->device ? launch(run, why) : emulate(run))) return false;
+  const char* image = space->device ? control : reinterpret_cast<const char*>(space->control);
+  memcpy(run->control, image, sizeof *run->control);
+  memcpy(run->result, image - result_span(run), run->program->entries[run->entry].result.size);
   if (run->control->widest < space->resident_threads) space->dirty_threads = static_cast<uint32_t>(run->control->widest);
   Counters* k = run->counters;
   k->rounds += run->control->rounds;
   k->tasks += run->control->tasks;
   if (run->control->widest > k->widest) k->widest = run->control->widest;
-  if (!space->device || run->control->error) return true;
-  const uint64_t bytes = run->program->entries[run->entry].result.size;
-  const uint64_t offset = space->result - space->control;
-  if (offset + bytes > kLook && (!space_get(space, space->pinned + offset, space->result, bytes, why) || !space_wait(space, why))) return false;
-  memcpy(run->result, space->pinned + offset, bytes);
   return true;
 }
 

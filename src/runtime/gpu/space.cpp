@@ -6,6 +6,8 @@
 
 namespace bendc::rt::gpu {
 
+static_assert(sizeof(BendDeviceControl) <= kControlBytes && kControlBytes % 256 == 0 && kResultBytes % 256 == 0);
+
 namespace {
 
 constexpr uint64_t kMiB = 1ull << 20;
@@ -125,10 +127,10 @@ bool space_open(Space* space, Device* device, const BendGpuProgram* program, uin
     at += align_up(bytes, 256);
     return here;
   };
-  space->control = part(sizeof(BendDeviceControl));
-  space->result = part(kResultBytes);
-  space->threads = part(static_cast<uint64_t>(space->resident_threads) * sizeof(BendDeviceThread));
+  space->control = part(kResultBytes) + kResultBytes;
+  part(kControlBytes);
   for (uint64_t& queue : space->queues) queue = part(records * program->task_stride);
+  space->threads = part(static_cast<uint64_t>(space->resident_threads) * sizeof(BendDeviceThread));
   at = align_up(at, kPage);
   space->heap = at;
   uint64_t end = space->base + space->bytes;
@@ -138,11 +140,11 @@ bool space_open(Space* space, Device* device, const BendGpuProgram* program, uin
   }
   space->heap_bytes = end - at;
   space->dirty_threads = space->resident_threads;
+  const uint64_t pinned_bytes = kResultBytes + kControlBytes + program->task_stride;
   if (!device) {
     space->staging = space->mirror = reinterpret_cast<char*>(space->heap);
     space->staging_bytes = space->heap_bytes;
-    space->pinned_bytes = space->result - space->control + kResultBytes;
-    space->pinned = static_cast<char*>(malloc(space->pinned_bytes));
+    space->pinned = static_cast<char*>(malloc(pinned_bytes));
     if (space->pinned) return true;
     why->text("the system refuses memory");
     return false;
@@ -156,8 +158,7 @@ bool space_open(Space* space, Device* device, const BendGpuProgram* program, uin
     return false;
   }
   void* pinned = nullptr;
-  space->pinned_bytes = space->result - space->control + kResultBytes;
-  if (!check(space, "cuMemHostAlloc", device->driver.host_alloc(&pinned, space->pinned_bytes, 0), why)) return false;
+  if (!check(space, "cuMemHostAlloc", device->driver.host_alloc(&pinned, pinned_bytes, 0), why)) return false;
   space->pinned = static_cast<char*>(pinned);
   record_rounds(space);
   if (device->statics_bytes == 0) return true;

@@ -1,8 +1,9 @@
 // The device memory of a run: one block, cut into control block, result, thread records, two queues and the heap. With the emulator the
 // block is host memory, and device addresses are host addresses.
 //
-//   base: control | result | threads | queue 0 | queue 1 | heap ............ |
-//                                                          ^ grows up: nodes   ^ grows down: big blocks of the arguments
+//   base: results | control | queue 0 | queue 1 | threads | heap ............ |
+//                                                           ^ grows up: nodes   ^ grows down: big blocks of the arguments
+// A call's result ends where the control block starts and its first task follows it, so that one copy starts a call and one copy looks at it.
 #pragma once
 #include "runtime/gpu/device.h"
 #include "runtime/gpu/device_abi.h"
@@ -12,7 +13,7 @@ namespace bendc::rt::gpu {
 struct Space {
   Device* device;            // null: emulated
   uint64_t base, bytes;
-  uint64_t control, result, threads, queues[2], heap, heap_bytes;
+  uint64_t control, threads, queues[2], heap, heap_bytes;
   uint32_t queue_capacity;
   uint32_t resident_threads;
   uint32_t task_stride;
@@ -23,14 +24,14 @@ struct Space {
   uint64_t last_miss;        // page after the one fetched last, for read-ahead
   uint64_t ahead;            // pages to fetch at the next miss in sequence
   const char* statics;       // host copy of the device's immortal nodes
-  char* pinned;              // control block and result as read back
-  uint64_t pinned_bytes;
+  char* pinned;              // host copy of results, control block and first task
   uint64_t moved_in, moved_out;
   uint32_t dirty_threads;    // thread records that the last call may have written
   void* rounds_graph;        // kGraphRounds times bend_round and bend_flip; null: launched one by one
 };
 
 inline constexpr uint64_t kPage = 1u << 16;
+inline constexpr uint64_t kControlBytes = 768;       // the control block up to queue 0
 inline constexpr uint64_t kResultBytes = 1u << 16;   // room for a result by value; entries with more are refused
 
 // `wanted`: 0 takes a share of the free memory. `capacity`: records a queue, 0 for the default.
