@@ -95,7 +95,7 @@ uint32_t call(BendWorker* worker, Gpu* gpu, const BendGpuEntry* entry, char* pay
     }
     if (gpu->config.stats && driver.event_record(gpu->device.begin, gpu->device.stream) != kSuccess) why.text("cuEventRecord failed");
   }
-  char* record = static_cast<char*>(system_alloc(worker, space->task_stride + kResultBytes));
+  char* record = static_cast<char*>(system_alloc(worker, space->task_stride + entry->result.size));
   BendTaskRecord* head = reinterpret_cast<BendTaskRecord*>(record);
   head->segment = entry->segment;
   Transfer transfer;

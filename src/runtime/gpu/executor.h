@@ -21,7 +21,7 @@ struct Run {
   uint32_t entry;
   uint32_t* rounds_hint;     // rounds of the entry's last call, 0: none yet
   BendDeviceControl* control;// out: as the last round left it
-  char* result;              // out: kResultBytes
+  char* result;              // out: the size of the entry's result
 };
 
 // False: the device failed, `why` says how. An error that the program made is in control->error.

@@ -92,6 +92,7 @@ bool fetch_pages(Space* space, uint64_t first, uint64_t last, Message* why) {
     uint64_t bytes = (end * kPage < space->heap_bytes ? end * kPage : space->heap_bytes) - from;
     if (!space_get(space, space->mirror + from, space->heap + from, bytes, why) || !space_wait(space, why)) return false;
     memset(space->present + page, 1, end - page);
+    space->fetched += end - page;
     space->last_miss = end;
     page = end - 1;
   }
@@ -238,13 +239,10 @@ void space_reset(Space* space, uint64_t staged) {
     return;
   }
   if (staged > kKeptStaging) madvise(space->staging, staged, MADV_DONTNEED);
-  uint64_t pages = space->heap_bytes / kPage + 1;
-  uint64_t used = 0;
-  for (uint64_t i = 0; i < pages; ++i) used += space->present[i];
-  if (used == 0) return;
-  if (used * kPage > kKeptStaging) madvise(space->mirror, space->heap_bytes, MADV_DONTNEED);
-  memset(space->present, 0, pages);
-  space->last_miss = space->ahead = 0;
+  if (space->fetched == 0) return;
+  if (space->fetched * kPage > kKeptStaging) madvise(space->mirror, space->heap_bytes, MADV_DONTNEED);
+  memset(space->present, 0, space->heap_bytes / kPage + 1);
+  space->fetched = space->last_miss = space->ahead = 0;
 }
 
 }  // namespace bendc::rt::gpu

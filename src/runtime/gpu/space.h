@@ -21,6 +21,7 @@ struct Space {
   uint64_t staging_bytes;
   char* mirror;              // host image of the heap for values on their way out; emulated: the heap itself
   uint8_t* present;          // a flag a page of the mirror
+  uint64_t fetched;          // pages of the mirror that are present
   uint64_t last_miss;        // page after the one fetched last, for read-ahead
   uint64_t ahead;            // pages to fetch at the next miss in sequence
   const char* statics;       // host copy of the device's immortal nodes
