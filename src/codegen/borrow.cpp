@@ -93,6 +93,7 @@ class Inference {
           if (e.kind == ExprKind::ConGet) {
             auto it = root.find(args[0].index);
             if (it != root.end() && counted_ref(n.var)) root[n.var.index] = it->second;
+            else if (it != root.end() && used_once(m_.vars[n.var].type)) consumed(args[0]);
           } else if (e.kind == ExprKind::Call) pass(e.func, e.args, false);
           else if (e.kind == ExprKind::Prim && prim_borrows(e.prim)) {}
           else if (e.kind != ExprKind::Get && e.kind != ExprKind::VariantGet)
@@ -112,8 +113,18 @@ class Inference {
       }
     });
   }
-  // Fields that are no ref (structs, sums, arrays, closures) are not followed: reading one counts as taking it.
+  // Fields that are no ref are not followed: what is read of them is copied, which arrays and closures, used once, are not for.
   bool counted_ref(VarId v) const { return m_.types[m_.vars[v].type].kind == TypeKind::Ref; }
+  bool used_once(TypeId id) const {
+    const Type& type = m_.types[id];
+    if (type.kind == TypeKind::Array || type.kind == TypeKind::Fn) return true;
+    for (TypeId part : type.kind == TypeKind::Struct ? type.parts : std::vector<TypeId>{})
+      if (used_once(part)) return true;
+    for (const auto& variant : type.variants)
+      for (TypeId part : variant)
+        if (used_once(part)) return true;
+    return false;
+  }
 
   // A borrow pays when a caller keeps the value: the argument has other uses there, or is itself read from a borrowed parameter of another
   // function.
