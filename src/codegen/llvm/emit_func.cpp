@@ -28,6 +28,7 @@ void FuncEmitter::run() {
     for (size_t i = 0; i < m_.layouts.of(type(param)).leaves.size(); ++i) leaves.push_back(fn_->getArg(next++));
     bind(param, std::move(leaves));
   }
+  if (has_holes()) begin_holes();
   // The entry block holds the frame only; a loop may not jump to it.
   llvm::BasicBlock* start = llvm::BasicBlock::Create(m_.context, "start", fn_);
   b_.CreateBr(start);
@@ -92,6 +93,10 @@ void FuncEmitter::body(NodeId id) {
             (void)m_.apply(b_, worker_, scalar(closure), value(argument), type(closure), out_, true);
             return;
           }
+        }
+        if (const std::optional<uint32_t> field = hole_ ? hole_of(node) : std::nullopt) {
+          fill_hole(node, *field);
+          return;
         }
         bind(node.var, expr(node));
         break;
@@ -255,6 +260,8 @@ void FuncEmitter::branch(const flow::Node& node, llvm::Value* subject) {
 void FuncEmitter::ret(LeafSpan leaves) {
   if (state_) {
     segment_return(leaves);
+  } else if (hole_) {
+    end_holes(leaves[0]);
   } else if (out_) {
     m_.store_frame(b_, func_.result, leaves, out_);
     b_.CreateRetVoid();
@@ -275,7 +282,8 @@ void FuncEmitter::tail(const flow::Node& node) {
   call->setCallingConv(target->getCallingConv());
   const bool cycle = m_.tails.cyclic[id_.index] && m_.tails.group[id_.index] == m_.tails.group[node.func.index];
   call->setTailCallKind(cycle ? guaranteed_tail(*b_.GetInsertBlock()->getParent(), *target->getFunctionType()) : llvm::CallInst::TCK_Tail);
-  if (call->getType()->isVoidTy()) b_.CreateRetVoid();
+  if (hole_) end_holes(call);
+  else if (call->getType()->isVoidTy()) b_.CreateRetVoid();
   else b_.CreateRet(call);
 }
 

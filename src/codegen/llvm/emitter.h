@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "codegen/cpu/crossing.h"
@@ -289,6 +290,12 @@ class FuncEmitter {
   void ret(LeafSpan leaves);
   void tail(const flow::Node& node);
   void jump(const flow::Node& node);
+  // emit_holes.cpp
+  [[nodiscard]] std::optional<uint32_t> hole_of(const flow::Node& node) const;
+  [[nodiscard]] bool has_holes() const;
+  void begin_holes();
+  void fill_hole(const flow::Node& node, uint32_t field);
+  void end_holes(llvm::Value* word);
   // emit_fork.cpp
   void fork(const flow::Node& node);
   llvm::Value* task_area(uint32_t index, uint32_t bytes);
@@ -340,6 +347,9 @@ class FuncEmitter {
 
   ModuleEmitter& m_;
   flow::FuncId id_;
+  JoinPoint holes_;                                      // the start of a round, when calls fill holes
+  llvm::PHINode* hole_ = nullptr;
+  llvm::Value* result_ = nullptr;
   const bool sequential_;
   const flow::Func& func_;
   llvm::Function* fn_;

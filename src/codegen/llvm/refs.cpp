@@ -109,7 +109,9 @@ llvm::Value* ModuleEmitter::construct(Builder& b, llvm::Value* worker, DataId da
   }
   store(b, number(1), address, 0, Region::Node);
   if (!tagged) store(b, number(ctor), address, 4, Region::Node);
-  for (size_t i = 0; i < fields.size(); ++i) store_value(b, layout.fields[i], fields[i], address, node.offsets[i], false);
+  // No leaves: nothing to store, or a hole that is filled later.
+  for (size_t i = 0; i < fields.size(); ++i)
+    if (!fields[i].empty()) store_value(b, layout.fields[i], fields[i], address, node.offsets[i], false);
   if (tagged && ctor != 0) address = b.CreateConstInBoundsGEP1_64(i8, address, ctor);
   return b.CreatePtrToInt(address, i64);
 }
