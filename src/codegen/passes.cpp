@@ -9,6 +9,7 @@
 #include "codegen/flow_verify.h"
 #include "codegen/gpu/fuse_bangs.h"
 #include "codegen/index_range.h"
+#include "codegen/inline.h"
 #include "codegen/loops.h"
 #include "codegen/ownership.h"
 
@@ -18,6 +19,7 @@ const std::vector<Pass>& pass_table() {
   static const std::vector<Pass> table = {
       {"fuse_bangs", "a `!` call that only feeds another becomes part of it", fuse_bangs},
       {"normalise_tails", "a call whose result is returned becomes a tail call", normalise_tails},
+      {"inline_small", "small functions are copied into their callers", inline_small},
       {"infer_borrows", "parameters that are only read stay with the caller", infer_borrows},
       {"make_loops", "self tail calls become loops", make_loops},
       {"hoist_index_masks", "loops over consecutive slots get a copy without index masks", hoist_index_masks},
