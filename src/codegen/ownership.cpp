@@ -663,7 +663,9 @@ class Inserter {
           used_.insert(x.index);
           return next;
         }
-        if (is_ref && !any_used && !fields.empty()) {
+        // Nothing in it is used: a drop, unless opening is all that giving it up takes (and leaves its memory for reuse).
+        const bool counts_inside = std::any_of(fields.begin(), fields.end(), [&](VarId f) { return counted(f); });
+        if (is_ref && !any_used && counts_inside) {
           n = mark(NodeKind::Drop, x, n.span);
           live.insert(x.index);
           used_.insert(x.index);
