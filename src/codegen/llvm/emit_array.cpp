@@ -58,6 +58,8 @@ Leaves FuncEmitter::array_prim(const flow::Node& node) {
       const TypeId content = type(args[1]);
       llvm::Value* made = m_.on_device() ? m_.device_array_alloc(b_, worker_, scalar(args[0]), content, site())
                                          : m_.call_runtime(b_, Rt::bend_array_alloc, {worker_, scalar(args[0]), m_.layout_info(content), where()});
+      // Says again what the word's top bits are: with a constant size the indices' masks become constants too.
+      if (!m_.on_device()) made = b_.CreateOr(b_.CreateAnd(made, BEND_ARRAY_ADDRESS), b_.CreateShl(scalar(args[0]), BEND_ARRAY_SHIFT));
       fill(made, content, value(args[1]));
       return {made};
     }

@@ -6,6 +6,8 @@
 
 #include "codegen/llvm/emitter.h"
 #include "codegen/llvm/machine.h"
+#include "codegen/llvm/sign_shift.h"
+#include "codegen/llvm/unroll_recursion.h"
 
 namespace bendc::codegen {
 
@@ -19,6 +21,9 @@ constexpr const char* kFast =
     "globaldce,deadargelim,"
     "function(loop-mssa(loop-rotate,licm),indvars,gvn,instcombine<no-verify-fixpoint>,simplifycfg,dse)";
 
+// What unroll_recursion needs: bodies without helpers' calls, simplified enough to be measured.
+constexpr const char* kBeforeUnrolling = "always-inline,cgscc(inline,function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg)),globaldce";
+
 const char* pipeline_of(int level) {
   switch (level) {
     case 0: return "always-inline";
@@ -28,10 +33,7 @@ const char* pipeline_of(int level) {
   }
 }
 
-}  // namespace
-
-std::string optimize_module(IrModule& module, const Machine& machine, int level) {
-  const char* pipeline = pipeline_of(level);
+std::string run_pipeline(IrModule& module, const Machine& machine, const char* pipeline) {
   LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
   LLVMErrorRef failed = LLVMRunPasses(llvm::wrap(module.module.get()), pipeline, machine.target, options);
   LLVMDisposePassBuilderOptions(options);
@@ -40,6 +42,18 @@ std::string optimize_module(IrModule& module, const Machine& machine, int level)
   std::string text = message;
   LLVMDisposeErrorMessage(message);
   return text;
+}
+
+}  // namespace
+
+std::string optimize_module(IrModule& module, const Machine& machine, int level) {
+  // Not on the device: its recursion runs by segments, and what is left there are small leaves.
+  if (level >= 3 && !module.module->getTargetTriple().isNVPTX()) {
+    if (std::string problem = run_pipeline(module, machine, kBeforeUnrolling); !problem.empty()) return problem;
+    fold_sign_shifts(*module.module);
+    unroll_recursion(*module.module);
+  }
+  return run_pipeline(module, machine, pipeline_of(level));
 }
 
 }  // namespace bendc::codegen

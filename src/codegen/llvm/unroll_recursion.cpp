@@ -1,0 +1,59 @@
+// Method: a pristine copy of the function is inlined at every self call, level by level, while the body stays small. The copy calls the
+// function itself, so the calls of a level are those of the next.
+#include "codegen/llvm/unroll_recursion.h"
+
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/Module.h>
+#include <llvm/Transforms/Utils/Cloning.h>
+
+#include <vector>
+
+namespace bendc::codegen {
+
+namespace {
+
+constexpr unsigned kMostInstructions = 120;   // of a function whose recursion is unrolled
+constexpr unsigned kMostUnrolled = 480;       // of the result: beyond it the instruction cache pays more than the calls did
+constexpr unsigned kMostLevels = 4;
+
+std::vector<llvm::CallInst*> self_calls(llvm::Function& function) {
+  std::vector<llvm::CallInst*> calls;
+  for (llvm::Instruction& instruction : llvm::instructions(function))
+    if (auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction))
+      if (call->getCalledFunction() == &function && !call->isMustTailCall()) calls.push_back(call);
+  return calls;
+}
+
+void unroll(llvm::Function& function) {
+  const unsigned size = function.getInstructionCount();
+  if (size > kMostInstructions || function.hasFnAttribute(llvm::Attribute::OptimizeNone)) return;
+  std::vector<llvm::CallInst*> calls = self_calls(function);
+  // One self call is a chain (a list's map): a level less there saves little and costs as much.
+  if (calls.size() < 2) return;
+  unsigned expected = size;
+  if (expected + calls.size() * size > kMostUnrolled) return;
+  llvm::ValueToValueMapTy map;
+  llvm::Function* pristine = llvm::CloneFunction(&function, map);
+  for (unsigned level = 0; level < kMostLevels && expected + calls.size() * size <= kMostUnrolled; ++level) {
+    expected += static_cast<unsigned>(calls.size()) * size;
+    for (llvm::CallInst* call : calls) {
+      call->setCalledFunction(pristine);
+      llvm::InlineFunctionInfo info;
+      if (!llvm::InlineFunction(*call, info).isSuccess()) call->setCalledFunction(&function);
+    }
+    calls = self_calls(function);
+  }
+  pristine->eraseFromParent();
+}
+
+}  // namespace
+
+void unroll_recursion(llvm::Module& module) {
+  std::vector<llvm::Function*> functions;
+  for (llvm::Function& function : module)
+    if (!function.isDeclaration()) functions.push_back(&function);
+  for (llvm::Function* function : functions) unroll(*function);
+}
+
+}  // namespace bendc::codegen
