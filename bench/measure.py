@@ -15,13 +15,18 @@ Every run's checksum is compared; a wrong one stops the measurement. Results go 
 import argparse
 import os
 import shutil
+import statistics
 import subprocess
 
-from cpu import bench_cpu
+from cpu import bench_cpu, rewrite
 from tools import BENDC, CPU, ROOT, WORK, build_bend, command, machine, progress, save, stop, summary, timed
 
 DEPTHS = (0, 8, 12)
 EXTRA_SCANS = 8
+
+
+def described(about):
+    return f"{about['processor']}, {about['threads']} threads, shared; {about['date']}; {about['gcc']}; {about['clang']}; commit {about['commit']}; {CPU}."
 
 
 def scan_contenders(size):
@@ -89,6 +94,13 @@ def bench_scan(options):
             f"{name:18}{row['median'] * 1e3:11.2f}{row['low'] * 1e3:11.2f} -{row['high'] * 1e3:7.2f}{row['ratio']:12.2f}"
             f"{row['processor'] * 1e3:14.2f}{row['processor_ratio']:7.2f}"
         )
+    lines = [described(machine()), "", "| contender | median ms | quartiles ms | ratio | processor ms | ratio |", "|---|---|---|---|---|---|"]
+    for name, row in rows.items():
+        lines.append(
+            f"| {name} | {row['median'] * 1e3:.1f} | {row['low'] * 1e3:.1f}-{row['high'] * 1e3:.1f} | {row['ratio']:.2f} "
+            f"| {row['processor'] * 1e3:.1f} | **{row['processor_ratio']:.2f}** |"
+        )
+    rewrite(os.path.join(ROOT, "docs", "performance.md"), "scan", lines)
     save("scan", {"machine": machine(), "size": options.size, "cpu": CPU, "c": best, "checksums": checksums, "rows": rows})
 
 
@@ -117,6 +129,9 @@ def bench_start(options):
         print(f"{name:18}{row['median'] * 1e3:11.1f} ms{row['low'] * 1e3:11.1f} -{row['high'] * 1e3:7.1f}")
     phases = subprocess.run([BENDC, "run", "--time-phases", hello], capture_output=True, text=True, check=False)
     print(phases.stderr.rstrip())
+    lines = [described(machine()), "", "| command | median ms | quartiles ms |", "|---|---|---|"]
+    lines += [f"| {name} | {row['median'] * 1e3:.1f} | {row['low'] * 1e3:.1f}-{row['high'] * 1e3:.1f} |" for name, row in rows.items()]
+    rewrite(os.path.join(ROOT, "docs", "performance.md"), "start", lines)
     save("start", {"machine": machine(), "rows": rows, "phases": phases.stderr.splitlines()})
 
 
