@@ -1,13 +1,15 @@
 // The lowering in progress (inside from_core only). A walk over Core directed by types: every term is visited with its type at hand, as the
 // checker visits it, so that erased parts are left out and the representation of every value is known. Files:
 //   from_core.cpp        entry, worklist, main            specialise.cpp   instances of defs by their erased arguments
-//   from_core_term.cpp   terms, lets, constructors        closures.cpp     lambdas, partial application, currying
+//   from_core_term.cpp   terms, constructors              closures.cpp     lambdas, partial application, currying
+//   from_core_let.cpp    lets and forks
 //   from_core_match.cpp  case trees                       coerce.cpp       conversions between representations
-//   from_core_call.cpp   calls, natives, forks            show_main.cpp    printers of value mains
+//   from_core_call.cpp   calls, natives                   show_main.cpp    printers of value mains
 #pragma once
 #include <deque>
 #include <map>
 #include <optional>
+#include <unordered_set>
 
 #include "codegen/from_core.h"
 #include "codegen/layout.h"
