@@ -160,7 +160,13 @@ int command_check(const Options& options) {
   return 0;
 }
 
-int command_explain(const std::string& word) {
+int command_explain(const Options& given, const std::string& word) {
+  if (word.ends_with(".bend") || word.find('/') != std::string::npos) {
+    Options options = given;
+    options.file = word;
+    options.dump = "forks";
+    return status_of(compiled(options, Goal::Run));
+  }
   const std::optional<Code> code = parse_code(word);
   if (!code) {
     print(stderr, fmt::format("bendc: no diagnostic has the code `{}`; `C6` and `c06` are spellings of one\n", word));

@@ -9,7 +9,7 @@ namespace bendc {
 [[nodiscard]] int command_run(const Options& options);
 [[nodiscard]] int command_build(const Options& options);
 [[nodiscard]] int command_check(const Options& options);
-[[nodiscard]] int command_explain(const std::string& code);
+[[nodiscard]] int command_explain(const Options& options, const std::string& code);
 [[nodiscard]] int command_doctor(const Options& options);
 [[nodiscard]] int command_doc(const std::string& name);
 

@@ -30,7 +30,7 @@ void add_common(CLI::App* command, Options& options) {
   command->add_flag("--time-phases", options.time_phases, "say on stderr how long each phase took");
   command->add_flag("--verify", options.verify, "check the compiler's own invariants after each phase");
   command->add_option("--stop-after", options.stop_after, "end after a phase or a Flow pass")->check(named(bendc::complain_about_stop, "PHASE"));
-  command->add_option("--dump", options.dump, "print a form of the program and end: ast, core, flow, device, llvm, llvm-opt, device-llvm, ptx, asm, after:PASS")
+  command->add_option("--dump", options.dump, "print a form of the program and end: ast, core, flow, device, forks, llvm, llvm-opt, device-llvm, ptx, asm, after:PASS")
       ->check(named(bendc::complain_about_dump, "FORM"));
 }
 
@@ -74,8 +74,8 @@ int main(int argc, char** argv) {
   check->add_flag("--safe", options.safe, "relying on unsafe or foreign code is an error");
   check->add_option("FILE", options.file, "the program")->required();
 
-  CLI::App* explain = app.add_subcommand("explain", "explain a diagnostic's code, with examples");
-  explain->add_option("CODE", subject, "a code such as C6")->required();
+  CLI::App* explain = app.add_subcommand("explain", "explain a diagnostic's code, with examples, or where the forks and `!` calls of a program run");
+  explain->add_option("CODE|FILE", subject, "a code such as C6, or a program: a name that ends in .bend or has a slash")->required();
 
   CLI::App* doctor = app.add_subcommand("doctor", "describe the GPU, its driver and limits, and test it");
   doctor->add_option("--gpu-device", options.gpu_device, "index or UUID of the device; default: BEND_GPU_DEVICE or the first")->type_name("DEVICE");
@@ -103,6 +103,6 @@ int main(int argc, char** argv) {
   if (build->parsed()) return bendc::command_build(options);
   if (check->parsed()) return bendc::command_check(options);
   if (doctor->parsed()) return bendc::command_doctor(options);
-  if (explain->parsed()) return bendc::command_explain(subject);
+  if (explain->parsed()) return bendc::command_explain(options, subject);
   return bendc::command_doc(subject);
 }

@@ -18,7 +18,7 @@ struct Options {
   bool time_phases = false;
   int optimize = -1;                   // 0..3; -1: the command's default
   std::string cpu;                     // empty: the command's default
-  std::string dump;                    // ast, core, flow, device, llvm, device-llvm, ptx, asm, after:PASS
+  std::string dump;                    // ast, core, flow, device, forks, llvm, device-llvm, ptx, asm, after:PASS
   std::string stop_after;              // load, elaborate, check, lower, a Flow pass, emit, optimize
   DiagnosticFormat diagnostics = DiagnosticFormat::Text;
   std::string gpu;                     // auto, off, require, emulate; empty: BEND_GPU or auto

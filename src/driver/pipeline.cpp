@@ -11,6 +11,7 @@
 #include "codegen/flow_text.h"
 #include "codegen/flow_verify.h"
 #include "codegen/from_core.h"
+#include "codegen/gpu/explain_forks.h"
 #include "codegen/gpu/machine_plan.h"
 #include "codegen/gpu/segments.h"
 #include "codegen/llvm/context.h"
@@ -172,6 +173,7 @@ class Pipeline {
         if (std::string complaint = flow::verify(device.module); !complaint.empty()) internal_error("split_segments", complaint);
       }
       if (dumped("device", [&] { return flow::print_module(device.module); })) return;
+      if (dumped("forks", [&] { return explain_forks(module, device, plan, out_.sources); })) return;
       if (!device.entries.empty()) {
         device_code.device = &device;
         device_code.plan = &plan;
@@ -251,10 +253,10 @@ std::string pass_names() {
 Compilation compile(const Options& options, Goal goal, size_t stack) { return Pipeline(options, goal, stack).run(); }
 
 std::string complain_about_dump(const std::string& word) {
-  for (std::string_view known : {"ast", "core", "flow", "device", "llvm", "llvm-opt", "device-llvm", "ptx", "asm", "after:lower", "after:all"})
+  for (std::string_view known : {"ast", "core", "flow", "device", "forks", "llvm", "llvm-opt", "device-llvm", "ptx", "asm", "after:lower", "after:all"})
     if (word == known) return {};
   if (word.starts_with("after:") && is_pass(word.substr(6))) return {};
-  return fmt::format("no form is called `{}`; there are ast, core, flow, device, llvm, llvm-opt, device-llvm, ptx, asm and after:PASS with lower, {}, all", word, pass_names());
+  return fmt::format("no form is called `{}`; there are ast, core, flow, device, forks, llvm, llvm-opt, device-llvm, ptx, asm and after:PASS with lower, {}, all", word, pass_names());
 }
 
 std::string complain_about_stop(const std::string& word) {

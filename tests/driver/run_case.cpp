@@ -300,7 +300,7 @@ class CaseRun {
 
   void dumps() {
     for (const DumpCheck& dump : case_.dumps) {
-      constexpr std::string_view kForms[] = {"ast", "core", "flow", "device", "llvm", "llvm-opt", "device-llvm", "ptx", "asm"};
+      constexpr std::string_view kForms[] = {"ast", "core", "flow", "device", "forks", "llvm", "llvm-opt", "device-llvm", "ptx", "asm"};
       bool stage = dump.what.starts_with("after:") || std::find(std::begin(kForms), std::end(kForms), dump.what) != std::end(kForms);
       std::string option = fmt::format("--dump={}{}", stage ? "" : "after:", dump.what);
       ProcessResult result = run(append(compiler_words({"build", "-o", executable(), option}), {file_.string()}));

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "codegen/call_graph.h"
+#include "codegen/gpu/bounded_recursion.h"
 #include "codegen/ownership.h"
 #include "codegen/prim_types.h"
 #include "codegen/walk.h"
@@ -368,12 +369,20 @@ DeviceModule split_segments(const Module& host) {
     }
   }
 
+  BoundedCopies bounded = bound_recursion(m, device.reachable, device.async);
+  device.reachable.resize(m.funcs.size(), true);
+  device.async.resize(m.funcs.size(), false);
+  device.bounded = std::move(bounded.functions);
+  device.copy.assign(m.funcs.size(), false);
+  for (FuncId copy : bounded.copies) device.copy[copy.index] = true;
+
   for (uint32_t i = 0; i < count; ++i) {
     if (!device.reachable[i] || !device.async[i]) continue;
     Cutter(m, device.async, FuncId(i)).run();
   }
   device.reachable.resize(m.funcs.size(), true);
   device.async.resize(m.funcs.size(), true);
+  device.copy.resize(m.funcs.size(), false);
   return device;
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "codegen/flow.h"
+#include "codegen/gpu/bounded_recursion.h"
 
 namespace bendc {
 
@@ -25,6 +26,8 @@ struct DeviceModule {
   flow::Module module;           // functions not reachable from an entry have no body
   std::vector<bool> reachable;   // by FuncId
   std::vector<bool> async;       // by FuncId: runs as segments
+  std::vector<bool> copy;        // by FuncId: made by bound_recursion; called, never inlined: copies call copies many times
+  std::vector<BoundedRecursion> bounded;
   std::vector<DeviceEntry> entries;
 };
 

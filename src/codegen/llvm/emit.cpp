@@ -95,7 +95,7 @@ llvm::Function* ModuleEmitter::helper(const std::string& name, llvm::FunctionTyp
 
 std::string ModuleEmitter::site(FuncId id, Span span) const {
   std::string_view name = flow.funcs[id].name;
-  name = name.substr(0, name.find('~'));   // the instance suffix means nothing to the user
+  name = name.substr(0, name.find_first_of("~@$"));   // what instances, copies and segments are called means nothing to the user
   if (!options.sources || !span.valid()) return std::string(name);
   return fmt::format("{} at {}:{}", name, (*options.sources)[span.file].path, options.sources->locate(span.file, span.offset).line);
 }
@@ -121,6 +121,7 @@ llvm::Function* ModuleEmitter::declare_function(FuncId id, const char* suffix) {
   llvm::Function* function = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, "bend." + mangle(func.name) + suffix, ir);
   mark_function(function);
   mark_worker(function);
+  if (on_device() && options.gpu->device->copy[id.index]) function->addFnAttr(llvm::Attribute::NoInline);
   function->setCallingConv(on_device() ? llvm::CallingConv::C : tails.cyclic[id.index] ? llvm::CallingConv::Tail : llvm::CallingConv::Fast);
   uint32_t leaf = 1;
   if (returns_indirect(func.result)) {
