@@ -20,8 +20,12 @@ namespace {
 
 // 2^20 entries: as deep as forks nest before the newest run in order. Backed by memory only where used.
 constexpr uint64_t kStackBytes = (1ull << 20) * BEND_TASK_BYTES;
-constexpr uint64_t kSpinNanoseconds = 50'000;   // an idle worker's last look at the others
+constexpr uint64_t kSpinNanoseconds = 50'000;   // without work until a worker parks
+constexpr uint64_t kAskNanoseconds = 5'000;     // for gifts, between looks at the others
+constexpr uint64_t kTakeNanoseconds = 20'000;   // asking in vain until a worker takes a task itself
+constexpr uint64_t kGiveNanoseconds = 4'000;    // busy with a task, or since the last gift, before a worker gives
 constexpr uint32_t kPausesARound = 32;
+constexpr uint64_t kShareNanoseconds = 1'000'000;   // between two times that a busy worker hands free memory over
 constexpr uint64_t kFencedWakeNanoseconds = 1'000'000;
 enum : uint32_t { kRunning = 0, kParked = 1, kSummoned = 2 };
 
@@ -64,6 +68,9 @@ bool register_barriers() {
   long commands = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
   return commands > 0 && (commands & MEMBARRIER_CMD_PRIVATE_EXPEDITED) && syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
+
+// While the process has one thread this takes a microsecond, later up to 30 milliseconds, and once is enough.
+__attribute__((constructor)) void register_barriers_early() { (void)register_barriers(); }
 
 // Every running thread of the process passes a full barrier before this returns.
 void barrier_everywhere(Scheduler* s) {
@@ -190,21 +197,102 @@ bool has_tasks(Scheduler* s, uint32_t index) {
 void run_task(BendWorker* worker, uint32_t victim, BendForkTask* task) {
   Scheduler* s = scheduler(worker);
   WorkerTasks& own = tasks_of(worker);
-  if (own.summoned) {
+  if (somebody_rests(s) && has_tasks(s, victim) && (own.summoned || s->summoning.exchange(1, std::memory_order_seq_cst) == 0)) {
     // More work where this came from: the next one is on its way before this one starts.
-    if (has_tasks(s, victim) && somebody_rests(s)) {
-      own.summoned = false;
-      summon(s, own);
-    } else {
-      answer_summons(s, own);
-    }
+    own.summoned = false;
+    summon(s, own);
+  } else if (own.summoned) {
+    answer_summons(s, own);
+  } else if (somebody_rests(s)) {
+    limit_of(worker).store(nullptr, std::memory_order_seq_cst);
   }
+  own.busy_since = now();
   task->code(worker, task->data);
-  heap_share(worker);
+  if (uint64_t at = now(); at - own.shared >= kShareNanoseconds) {
+    own.shared = at;
+    heap_share(worker);
+  }
   // The owner may go on, and the entry be reused, as soon as the state is set; the owner itself stays.
   state_of(task).store(kTaskDone, std::memory_order_seq_cst);
   WorkerTasks& owner = s->tasks[victim];
   if (owner.parked.load(std::memory_order_seq_cst) == kParked) wake(s, owner, kRunning);
+}
+
+void run_at(BendWorker* worker, uint32_t owner, uint32_t place) {
+  WorkerTasks& from = scheduler(worker)->tasks[owner];
+  run_task(worker, owner, reinterpret_cast<BendForkTask*>(from.base + (place - low(from.base))));
+}
+
+uint64_t asker_bit(uint32_t index) { return 1ull << (index & 63); }
+bool anybody_asks(Scheduler* s) { return (s->asking[0].load(std::memory_order_seq_cst) | s->asking[1].load(std::memory_order_seq_cst)) != 0; }
+bool asks(Scheduler* s, uint32_t index) { return (s->asking[index >> 6].load(std::memory_order_acquire) & asker_bit(index)) != 0; }
+void ask(Scheduler* s, uint32_t index) { s->asking[index >> 6].fetch_or(asker_bit(index), std::memory_order_seq_cst); }
+
+// Ends a worker's asking; false when somebody else just did.
+bool end_asking(Scheduler* s, uint32_t index) {
+  return (s->asking[index >> 6].fetch_and(~asker_bit(index), std::memory_order_seq_cst) & asker_bit(index)) != 0;
+}
+
+// Ends the asking of some worker; false when nobody asks.
+bool pick_asker(Scheduler* s, WorkerTasks& own, uint32_t* index) {
+  const uint32_t from = static_cast<uint32_t>(random_next(own) % 128);
+  for (uint32_t half = 0; half < 2; ++half) {
+    const uint32_t word = (from >> 6) ^ half;
+    while (uint64_t set = s->asking[word].load(std::memory_order_seq_cst)) {
+      const uint64_t above = set & ~(asker_bit(from) - 1);
+      *index = word * 64 + static_cast<uint32_t>(__builtin_ctzll(above ? above : set));
+      if (end_asking(s, *index)) return true;
+    }
+  }
+  return false;
+}
+
+// The worker's oldest task to one who asks. False when it has none to give.
+bool give(BendWorker* worker) {
+  Scheduler* s = scheduler(worker);
+  WorkerTasks& own = tasks_of(worker);
+  const uint32_t tail = low(worker->task_tail);
+  uint64_t seen = own.head.load(std::memory_order_seq_cst);
+  uint32_t index;
+  if (tail <= head_place(seen)) return false;
+  if (!pick_asker(s, own, &index)) return true;
+  while (tail > head_place(seen)) {
+    uint32_t place = head_place(seen);
+    if (!own.head.compare_exchange_strong(seen, with_place(seen, place + BEND_TASK_BYTES), std::memory_order_seq_cst)) continue;
+    s->tasks[index].gift.store((1ull + worker->index) << 32 | place, std::memory_order_seq_cst);
+    return true;
+  }
+  // Thieves were faster.
+  ask(s, index);
+  return false;
+}
+
+// Asks until `task` is done, a gift has come and been run (true), or for kAskNanoseconds.
+bool ask_and_run(BendWorker* worker, BendForkTask* task) {
+  Scheduler* s = scheduler(worker);
+  WorkerTasks& own = tasks_of(worker);
+  ask(s, worker->index);
+  for (uint64_t from = now();;) {
+    for (uint32_t i = 0; i < kPausesARound && own.gift.load(std::memory_order_relaxed) == 0; ++i) pause_cpu();
+    bool finished = task ? state_of(task).load(std::memory_order_acquire) == kTaskDone : s->stopping.load(std::memory_order_acquire) != 0;
+    if (own.gift.load(std::memory_order_relaxed) == 0 && !finished && now() - from < kAskNanoseconds) continue;
+    perturb(worker);
+    if (end_asking(s, worker->index)) return false;
+    // Somebody is about to give, or to find that there is nothing to give.
+    while (own.gift.load(std::memory_order_acquire) == 0 && !asks(s, worker->index)) pause_cpu();
+    if (uint64_t gift = own.gift.exchange(0, std::memory_order_seq_cst)) {
+      run_at(worker, static_cast<uint32_t>(gift >> 32) - 1, static_cast<uint32_t>(gift));
+      return true;
+    }
+  }
+}
+
+// The next push of every worker with tasks asks.
+void poke(BendWorker* worker) {
+  Scheduler* s = scheduler(worker);
+  uint32_t started = s->started.load(std::memory_order_acquire);
+  for (uint32_t i = 0; i < started; ++i)
+    if (i != worker->index && has_tasks(s, i)) limit_of(&s->runtime->workers[i]).store(nullptr, std::memory_order_seq_cst);
 }
 
 bool take_and_run(BendWorker* worker) {
@@ -217,6 +305,8 @@ bool take_and_run(BendWorker* worker) {
     if (victim == worker->index) continue;
     BendWorker* other = &s->runtime->workers[victim];
     WorkerTasks& others = s->tasks[victim];
+    // One thief a victim: each costs a barrier in every running thread.
+    if (!has_tasks(s, victim) || others.visited.exchange(1, std::memory_order_acquire) != 0) continue;
     uint32_t place;
     bool taken = take_task(
         others.head, [&] { return low(tail_of(other).load(std::memory_order_seq_cst)); },
@@ -225,9 +315,10 @@ bool take_and_run(BendWorker* worker) {
           barrier_everywhere(s);
         },
         &place);
+    others.visited.store(0, std::memory_order_release);
     if (!taken) continue;
     perturb(worker);
-    run_task(worker, victim, reinterpret_cast<BendForkTask*>(others.base + (place - low(others.base))));
+    run_at(worker, victim, place);
     return true;
   }
   return false;
@@ -237,7 +328,6 @@ bool take_and_run(BendWorker* worker) {
 void park(BendWorker* worker, BendForkTask* task) {
   Scheduler* s = scheduler(worker);
   WorkerTasks& own = tasks_of(worker);
-  heap_share(worker);
   own.parked.store(kParked, std::memory_order_seq_cst);
   s->parked.fetch_add(1, std::memory_order_seq_cst);
   if (own.summoned) {
@@ -269,16 +359,27 @@ void park(BendWorker* worker, BendForkTask* task) {
 void work_until(BendWorker* worker, BendForkTask* task) {
   Scheduler* s = scheduler(worker);
   WorkerTasks& own = tasks_of(worker);
-  uint64_t since = 0;
+  uint64_t since = 0, taken = 0;   // without work; the last attempt to take some
   for (;;) {
     if (task ? state_of(task).load(std::memory_order_acquire) == kTaskDone : s->stopping.load(std::memory_order_acquire) != 0) break;
-    if (take_and_run(worker)) {
+    if (since == 0) {
+      taken = since = now();
+      lower_limits(s);
+    }
+    if (ask_and_run(worker, task)) {
       since = 0;
       continue;
     }
-    for (uint32_t i = 0; i < kPausesARound; ++i) pause_cpu();
     uint64_t at = now();
-    if (since == 0) since = at;
+    if (s->seed != 0 || at - taken >= kTakeNanoseconds) {
+      if (take_and_run(worker)) {
+        since = 0;
+        continue;
+      }
+      taken = at;
+      heap_give_all(worker);
+    }
+    poke(worker);
     if (at - since < kSpinNanoseconds) continue;
     park(worker, task);
     since = 0;
@@ -345,13 +446,20 @@ uint32_t bend_fork(BendWorker* worker, uint64_t bytes) {
   }
   perturb(worker);
   limit_of(worker).store(own.end, std::memory_order_seq_cst);
-  if (somebody_rests(s) && s->summoning.exchange(1, std::memory_order_seq_cst) == 0) summon(s, own);
+  if (anybody_asks(s)) {
+    // Given once and asked again soon: those who ask lower the limit again when they see tasks.
+    if (uint64_t at = now(); at - own.busy_since >= kGiveNanoseconds || s->seed != 0) {
+      if (give(worker)) own.busy_since = at;
+      else limit_of(worker).store(nullptr, std::memory_order_seq_cst);
+    }
+  } else if (somebody_rests(s) && s->summoning.exchange(1, std::memory_order_seq_cst) == 0) {
+    summon(s, own);
+  }
   return static_cast<uint64_t>(own.end - worker->task_tail) >= bytes;
 }
 
 uint32_t bend_join(BendWorker* worker, void* raw) {
   BendForkTask* task = static_cast<BendForkTask*>(raw);
-  Scheduler* s = scheduler(worker);
   WorkerTasks& own = tasks_of(worker);
   tail_of(worker).exchange(static_cast<char*>(raw), std::memory_order_seq_cst);
   perturb(worker);
@@ -362,7 +470,5 @@ uint32_t bend_join(BendWorker* worker, void* raw) {
   state_of(task).store(kTaskOpen, std::memory_order_relaxed);
   tail_of(worker).store(static_cast<char*>(raw), std::memory_order_seq_cst);
   give_back_task(own.head, low(task));
-  heap_share(worker);
-  (void)s;
   return 0;
 }

@@ -170,20 +170,23 @@ void give_lists(Heap* heap, uint32_t code, void* first, void* last) {
   while (!__atomic_compare_exchange_n(&heap->pool[code], &top, first, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 }
 
-// A list of the class from the pool becomes the worker's own. The whole stack is taken, so that nobody sees a node's link change, and all
-// lists but the first go back.
+// A list of the class from the pool becomes the worker's own. The whole stack is taken, so that nobody sees a node's link change. All lists
+// but the first go back when nobody has given one meanwhile, else they wait in the worker's stash: finding their end could take long.
 bool take_list(BendWorker* worker, uint32_t code) {
   Heap* heap = &worker->runtime->heap;
-  if (!worker->atomic || !__atomic_load_n(&heap->pool[code], __ATOMIC_RELAXED)) return false;
+  if (!worker->atomic) return false;
+  void*& stash = worker_heap(worker)->stash[code];
+  if (stash) {
+    *list_of(worker, code) = stash;
+    stash = next_list(stash);
+    return true;
+  }
+  if (!__atomic_load_n(&heap->pool[code], __ATOMIC_RELAXED)) return false;
   void* list = __atomic_exchange_n(&heap->pool[code], nullptr, __ATOMIC_ACQUIRE);
   if (!list) return false;
   if (void* rest = next_list(list)) {
     void* empty = nullptr;
-    if (!__atomic_compare_exchange_n(&heap->pool[code], &empty, rest, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
-      void* last = rest;
-      while (next_list(last)) last = next_list(last);
-      give_lists(heap, code, rest, last);
-    }
+    if (!__atomic_compare_exchange_n(&heap->pool[code], &empty, rest, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) stash = rest;
   }
   *list_of(worker, code) = list;
   return true;
@@ -361,11 +364,24 @@ void heap_share(BendWorker* worker) {
   uint64_t taken = __atomic_load_n(&heap->chunks_taken, __ATOMIC_RELAXED);
   if (own->chunks_seen == taken) return;
   own->chunks_seen = taken;
+  heap_give_all(worker);
+}
+
+void heap_give_all(BendWorker* worker) {
+  Heap* heap = &worker->runtime->heap;
   for (uint32_t code = 0; code < BEND_CLASSES + kLargeClasses; ++code) {
     void** list = list_of(worker, code);
-    if (!*list) continue;
-    give_lists(heap, code, *list, *list);
-    *list = nullptr;
+    void*& stash = worker_heap(worker)->stash[code];
+    if (*list) {
+      next_list(*list) = stash;
+      stash = *list;
+      *list = nullptr;
+    }
+    if (!stash) continue;
+    void* last = stash;
+    while (next_list(last)) last = next_list(last);
+    give_lists(heap, code, stash, last);
+    stash = nullptr;
   }
 }
 

@@ -6,7 +6,7 @@
 //   above 1 MiB            a mapping of its own                               a small cache, else the system
 //
 // Lists are a worker's own. A worker that frees more than it allocates hands whole lists over (heap_share) to a pool that all workers
-// look into before they take fresh memory: in one piece, without a lock, and only when somebody has taken a chunk since it last did.
+// look into before they take fresh memory: in one piece, without a lock, when it has nothing to do or somebody has taken a chunk since.
 //
 // A node has no header for the heap: whoever frees it states its size. With BEND_DEBUG_HEAP=1 fresh nodes always come through the slow
 // path, which notes where each starts and its class, so that the walk at the end can tell live, free, doubly free and foreign nodes.
@@ -59,6 +59,7 @@ struct WorkerHeap {       // behind BendWorker.private_state
   void* lists[kLargeClasses];
   char* bump;             // for sizes above BEND_MAX_SMALL, and all sizes when debugging
   char* limit;
+  void* stash[BEND_CLASSES + kLargeClasses];   // lists taken from the pool and not yet used, linked as there
   uint64_t chunks_seen;   // Heap.chunks_taken when this worker last shared its lists
 };
 
@@ -71,8 +72,9 @@ void worker_heap_close(BendWorker* worker);
 [[nodiscard]] void* heap_alloc(BendWorker* worker, uint64_t bytes);
 void heap_free(BendWorker* worker, void* node, uint64_t bytes);
 
-// Hands this worker's free lists over when others have run out of them meanwhile. Cheap when not.
+// Hands this worker's free lists over when others have run out of theirs meanwhile (cheap when not), or in any case.
 void heap_share(BendWorker* worker);
+void heap_give_all(BendWorker* worker);
 
 // Zeroed memory of the C library for the runtime's own tables. Never null: error 3.
 [[nodiscard]] void* system_alloc(BendWorker* worker, uint64_t bytes);

@@ -58,6 +58,8 @@ HeapReport heap_check(Heap* heap, BendWorker* workers, uint32_t worker_count) {
     for (uint32_t c = 0; c < BEND_CLASSES && !result.corrupt; ++c) result.corrupt = !walk.mark_list(workers[w].free_lists[c], c);
     WorkerHeap* own = static_cast<WorkerHeap*>(workers[w].private_state);
     for (uint32_t c = 0; c < kLargeClasses && !result.corrupt; ++c) result.corrupt = !walk.mark_list(own->lists[c], BEND_CLASSES + c);
+    for (uint32_t c = 0; c < BEND_CLASSES + kLargeClasses; ++c)
+      for (void* list = own->stash[c]; list && !result.corrupt; list = static_cast<void**>(list)[1]) result.corrupt = !walk.mark_list(list, c);
   }
   for (uint32_t c = 0; c < BEND_CLASSES + kLargeClasses; ++c)
     for (void* list = heap->pool[c]; list && !result.corrupt; list = static_cast<void**>(list)[1]) result.corrupt = !walk.mark_list(list, c);

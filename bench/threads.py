@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+"""Measures forks: python3 bench/threads.py [--threads N] [--rounds N] [--programs DIR] [--only ROW,ROW] [--output FILE]
+
+a  fib, a fork in every call: nanoseconds a call at one thread beside the same def without forks, and with 2 to N threads
+b  the suite of bench/suite at N threads
+c  skew: one amount of work divided evenly, 90 to 10, as a spine of 99 to 1, and into leaves whose costs differ 1000 to 1
+d  a fork tree of 8 leaves of 4 microseconds entered 20,000 times from sequential code
+e  a fork-free program at 1 and at 64 threads
+
+Rows b and c compare rates: N copies of the program with one thread each run together and take C seconds; one with N threads takes T. The
+efficiency is C / (N T): what the threads reach of what N independent copies reach on the same cores, with the same memory. Runs alternate
+(copies, threads, copies, threads, ..); medians. Row a has the contenders of fork libraries that this machine has a compiler and headers for.
+--programs DIR: executables are there (or are put there by --build); needed where bendc does not run.
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+SUITE = {
+    "bfs": ["17"], "gameoflife": ["15", "64"], "hashmap": ["11", "16384"], "kmeans": ["17"], "lexer": ["22"], "mandelbrot": ["16", "51"],
+    "merkle": ["20", "1337"], "nbody": ["15", "300"], "queens": ["17", "16", "11730"], "raytrace": ["11", "2400"], "tree-bitonic": ["21"],
+    "tree-matmul": ["6", "8", "192"],
+}
+SHAPES = ("balanced", "tenth", "hundredth", "costs")
+OWN = ("fib", "fib_plain", "skew", "regions")
+FIB_CALLS = {n: 2 * f - 1 for n, f in ((30, 1346269), (34, 9227465), (38, 63245986), (40, 165580141), (42, 433494437))}
+
+
+def environment(threads):
+    return dict(os.environ, BEND_THREADS=str(threads), BEND_GPU="off")
+
+
+def run(words, threads, copies=1):
+    """Wall seconds until all copies have ended, and their one output."""
+    start = time.perf_counter()
+    children = [subprocess.Popen(words, env=environment(threads), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) for _ in range(copies)]
+    outputs = {child.communicate(timeout=60)[0] for child in children}
+    wall = time.perf_counter() - start
+    if any(child.returncode for child in children) or len(outputs) != 1:
+        sys.exit(f"threads: {' '.join(words)}: failed, or copies differ")
+    return wall, outputs.pop().decode().strip()
+
+
+def alternate(rounds, contenders):
+    """name -> (words, threads, copies); name -> median seconds. One checksum a words."""
+    walls = {name: [] for name in contenders}
+    seen = {}
+    for turn in range(rounds + 1):
+        for name, (words, threads, copies) in contenders.items():
+            wall, out = run(words, threads, copies)
+            if seen.setdefault(tuple(words), out) != out:
+                sys.exit(f"threads: {name}: printed {out}, before {seen[tuple(words)]}")
+            if turn > 0:
+                walls[name].append(wall)
+    return {name: (statistics.median(values), min(values), max(values)) for name, values in walls.items()}
+
+
+def counts(threads):
+    out, n = [], 2
+    while n < threads:
+        out.append(n)
+        n *= 2
+    return out + [threads] if threads > 1 else []
+
+
+class Bench:
+    def __init__(self, options):
+        self.options = options
+        self.folder = options.programs
+        self.result = {}
+
+    def program(self, name):
+        return os.path.join(self.folder, name)
+
+    def row_a(self):
+        n = self.options.fib
+        calls = FIB_CALLS[n]
+        fib, plain = [self.program("fib"), str(n)], [self.program("fib_plain"), str(n)]
+        contenders = {"plain, 1 thread": (plain, 1, 1), "forks, 1 thread": (fib, 1, 1)}
+        for t in counts(self.options.threads):
+            contenders[f"copies, {t}"] = (fib, 1, t)
+            contenders[f"forks, {t} threads"] = (fib, t, 1)
+        medians = alternate(self.options.rounds, contenders)
+        base = medians["plain, 1 thread"][0]
+        print(f"(a) naive fib({n}), a fork in every call; ns a call = time / {calls} calls")
+        rows = {}
+        for name, (median, low, high) in medians.items():
+            rows[name] = {"seconds": median, "low": low, "high": high, "ns": median * 1e9 / calls}
+            note = ""
+            if name.endswith(" threads"):
+                t = int(name.split()[1])
+                rows[name]["efficiency"] = medians[f"copies, {t}"][0] / (t * median)
+                note = f"  {base / median:6.2f} times the plain def; efficiency {rows[name]['efficiency']:.3f}"
+            print(f"    {name:18}{median:9.4f} s {median * 1e9 / calls:8.3f} ns a call{note}")
+        self.result["a"] = rows
+
+    def efficiencies(self, key, title, programs):
+        t = self.options.threads
+        print(title)
+        rows = {}
+        for name, words in programs.items():
+            contenders = {"one": (words, 1, 1), "copies": (words, 1, t), "threads": (words, t, 1)}
+            medians = alternate(self.options.rounds, contenders)
+            one, copies, threads = (medians[c][0] for c in ("one", "copies", "threads"))
+            rows[name] = {"one": one, "copies": copies, "threads": threads, "speedup": one / threads, "efficiency": copies / (t * threads)}
+            print(
+                f"    {name:14} one thread {one:8.3f} s   {t} copies {copies:8.3f} s   {t} threads {threads:8.3f} s"
+                f"   speedup {one / threads:6.2f}   efficiency {rows[name]['efficiency']:.3f}"
+            )
+        self.result[key] = rows
+
+    def row_b(self):
+        programs = {name: [self.program(name), *words] for name, words in SUITE.items() if name in self.options.suite.split(",")}
+        self.efficiencies("b", f"(b) suite, {self.options.threads} threads", programs)
+
+    def row_c(self):
+        programs = {shape: [self.program("skew"), shape, str(self.options.work)] for shape in SHAPES}
+        self.efficiencies("c", f"(c) {self.options.work} steps of 1.6 ns divided in four ways, {self.options.threads} threads", programs)
+        balanced = self.result["c"]["balanced"]["threads"]
+        for shape in SHAPES[1:]:
+            share = balanced / self.result["c"][shape]["threads"]
+            self.result["c"][shape]["of_balanced"] = share
+            print(f"    {shape:14} {share:.3f} of the balanced rate")
+
+    def row_d(self):
+        words = [self.program("regions"), "20000"]
+        contenders = {"1 thread": (words, 1, 1), "2 threads": (words, 2, 1)}
+        contenders.update({f"{t} threads": (words, t, 1) for t in counts(self.options.threads)})
+        medians = alternate(self.options.rounds, contenders)
+        print("(d) 20,000 entries of a fork tree of 8 leaves of 4 us")
+        for name, (median, _, _) in medians.items():
+            print(f"    {name:14}{median:9.4f} s{median / 20000 * 1e6:9.2f} us an entry   {medians['1 thread'][0] / median:6.2f} times one thread")
+        self.result["d"] = {name: median for name, (median, _, _) in medians.items()}
+
+    def row_e(self):
+        words = [self.program("fib_plain"), str(self.options.fib)]
+        medians = alternate(2 * self.options.rounds, {"1 thread": (words, 1, 1), "64 threads": (words, 64, 1)})
+        print("(e) a fork-free program")
+        for name, (median, low, high) in medians.items():
+            print(f"    {name:14}{median:9.4f} s  ({low:.4f} - {high:.4f})")
+        self.result["e"] = medians
+
+
+def build(folder):
+    os.makedirs(folder, exist_ok=True)
+    bendc = os.environ.get("BENDC", os.path.join(ROOT, "build", "release", "bendc"))
+    sources = {name: os.path.join(ROOT, "bench", "threads", name + ".bend") for name in OWN}
+    sources.update({name: os.path.join(ROOT, "bench", "suite", name + ".bend") for name in SUITE})
+    for name, source in sources.items():
+        subprocess.run([bendc, "build", source, "-o", os.path.join(folder, name)], check=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--fib", type=int, choices=FIB_CALLS, default=38)
+    parser.add_argument("--work", type=int, default=1_000_000_000)
+    parser.add_argument("--programs", default=os.path.join(ROOT, "build", "bench", "threads"))
+    parser.add_argument("--no-build", action="store_true", help="the programs are built")
+    parser.add_argument("--suite", default=",".join(SUITE), help="the programs of row b")
+    parser.add_argument("--only", default="a,b,c,d,e")
+    parser.add_argument("--output", default=os.path.join(ROOT, "bench", "results", "threads.json"))
+    options = parser.parse_args()
+    if not options.no_build:
+        build(options.programs)
+    bench = Bench(options)
+    for row in options.only.split(","):
+        getattr(bench, "row_" + row)()
+        sys.stdout.flush()
+    with open(options.output, "w", encoding="utf-8") as file:
+        json.dump({"threads": options.threads, "rounds": options.rounds, "rows": bench.result}, file, indent=1)
+        file.write("\n")
+
+
+if __name__ == "__main__":
+    main()
