@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Measures bendc against C: scripts/bench [cpu|scan|start|all] [--size N] [--rounds N]
+                          scripts/bench report FOLDER
 
 cpu    the twelve programs of bench/suite and the twelve of bench/twins on one thread, against their C twins (bench/cpu.py): processor time,
        peak memory, ratios, geometric means; also a chart, and the tables of docs/performance.md.
@@ -9,6 +10,7 @@ scan   exclusive prefix sum of 2^26 U32 on one thread: stdlib Scan and, where ..
        beside wall time: on a machine that others use it is the steadier of the two.
 start  wall time of `bendc run` and `bendc build` of a hello program, with the phases.
 all    every row above.
+report merges a folder of results of run-gpu.sh (see scripts/gpu-pack) into bench/results/gpu.json and docs/performance.md.
 
 Every run's checksum is compared; a wrong one stops the measurement. Results go to bench/results/ROW.json.
 """
@@ -19,6 +21,7 @@ import statistics
 import subprocess
 
 from cpu import bench_cpu, rewrite
+from report import bench_report
 from tools import BENDC, CPU, ROOT, WORK, build_bend, command, machine, progress, save, stop, summary, timed
 
 DEPTHS = (0, 8, 12)
@@ -144,6 +147,12 @@ def main():
     parser.add_argument("--size", type=int, default=26, help="log2 of the scan's entries (26)")
     parser.add_argument("--rounds", type=int, default=7, help="measured rounds (7)")
     options = parser.parse_args()
+    if options.rows[:1] == ["report"]:
+        if len(options.rows) != 2:
+            parser.error("report takes one folder of results")
+        options.folder = options.rows[1]
+        bench_report(options)
+        return
     for row in options.rows:
         if row not in ROWS and row != "all":
             parser.error(f"there is no row `{row}`; rows are {', '.join(ROWS)} and all")

@@ -15,7 +15,7 @@ check() {   # check NAME OK [TEXT]
 }
 : >"$out/checks.txt"
 
-{ date -u; uname -mr; nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader; cat COMMIT; } >"$out/doctor.txt" 2>&1
+{ date -u; uname -m; nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader; cat COMMIT; } >"$out/doctor.txt" 2>&1
 ./bin/doctor >>"$out/doctor.txt" 2>&1 || { cat "$out/doctor.txt"; echo "no GPU can be used"; exit 1; }
 cat "$out/doctor.txt"
 
