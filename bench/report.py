@@ -1,0 +1,66 @@
+"""`scripts/bench report FOLDER`: merges what run-gpu.sh left on a GPU machine (doctor.txt, checks.txt, times.tsv, twins.txt) into bench/results/gpu.json
+and the table `gpu` of docs/performance.md. A row whose result differs from the CPU's stops the report."""
+import collections
+import os
+import statistics
+
+from cpu import rewrite
+from tools import ROOT, save, stop
+
+# The twin a row is compared with, where it is not the first line of the same name: programs with a cell or a key a word.
+TWIN = {"life": "life.u32", "scan": None, "scan_whole": None}
+
+
+def read(folder, name):
+    path = os.path.join(folder, name)
+    if not os.path.exists(path):
+        stop(f"{folder} has no {name}: it is no folder of results of run-gpu.sh")
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read().splitlines()
+
+
+def twins_of(lines):
+    """name -> (size, seconds) of the twin's first line."""
+    twins = {}
+    for line in lines:
+        words = line.split()
+        if len(words) >= 4 and words[0] != "bench":
+            try:
+                twins.setdefault(words[0], (words[1], float(words[3])))
+            except ValueError:
+                continue
+    return twins
+
+
+def bench_report(options):
+    folder = options.folder
+    doctor, checks = read(folder, "doctor.txt"), read(folder, "checks.txt")
+    twins = twins_of(read(folder, "twins.txt")) if os.path.exists(os.path.join(folder, "twins.txt")) else {}
+    runs = collections.OrderedDict()
+    head = None
+    for line in read(folder, "times.tsv"):
+        cells = line.split("\t")
+        if head is None:
+            head = cells
+            continue
+        run = dict(zip(head, cells))
+        if run["result"] != run["cpu_result"]:
+            stop(f"{run['program']}: the device's result is {run['result']}, the CPU's {run['cpu_result']}")
+        runs.setdefault((run["program"], run["words"]), []).append(run)
+    rows, lines = {}, []
+    for (name, words), samples in runs.items():
+        device = statistics.median(float(s["device_us"]) for s in samples) / 1000
+        call = statistics.median(float(s["call_us"]) for s in samples) / 1000
+        twin = twins.get(TWIN.get(name, name)) if TWIN.get(name, name) else None
+        ratio = device / 1000 / twin[1] if twin else None
+        rows[name] = {"words": words, "device_ms": device, "call_ms": call, "rounds": int(samples[0]["rounds"]), "tasks": int(samples[0]["tasks"]),
+                      "twin_ms": twin[1] * 1000 if twin else None, "ratio": ratio, "result": samples[0]["result"]}
+        lines.append(f"| {name} | {words} | {device:.3g} | {call:.3g} | {rows[name]['rounds']} | {rows[name]['tasks']} | "
+                     + (f"{twin[1] * 1000:.3g} | **{ratio:.1f}** |" if twin else "- | - |"))
+    about = "; ".join(line.strip() for line in (doctor[0], doctor[2], doctor[3]) if line.strip())
+    passed = next((line for line in reversed(checks) if line.startswith("checks:")), "checks: none")
+    save("gpu", {"machine": about, "checks": passed, "rows": rows})
+    table = [about + ". " + passed.capitalize() + ".", "",
+             "| program | words | device ms | `!` call ms | rounds | tasks | CUDA twin ms | ratio |", "|---|---|---|---|---|---|---|---|", *lines]
+    rewrite(os.path.join(ROOT, "docs", "performance.md"), "gpu", table)
+    print("\n".join(table))
