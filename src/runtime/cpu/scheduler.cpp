@@ -23,7 +23,7 @@ constexpr uint64_t kStackBytes = (1ull << 20) * BEND_TASK_BYTES;
 constexpr uint64_t kSpinNanoseconds = 50'000;   // without work until a worker parks
 constexpr uint64_t kAskNanoseconds = 5'000;     // for gifts, between looks at the others
 constexpr uint64_t kTakeNanoseconds = 20'000;   // asking in vain until a worker takes a task itself
-constexpr uint64_t kGiveNanoseconds = 4'000;    // busy with a task, or since the last gift, before a worker gives
+constexpr uint64_t kGiveNanoseconds = 25'000;   // busy with a task, or since the last gift, before a worker gives
 constexpr uint32_t kPausesARound = 32;
 constexpr uint64_t kShareNanoseconds = 1'000'000;   // between two times that a busy worker hands free memory over
 constexpr uint64_t kFencedWakeNanoseconds = 1'000'000;
@@ -324,6 +324,14 @@ bool take_and_run(BendWorker* worker) {
   return false;
 }
 
+bool anything_to_take(BendWorker* worker) {
+  Scheduler* s = scheduler(worker);
+  uint32_t started = s->started.load(std::memory_order_acquire);
+  for (uint32_t i = 0; i < started; ++i)
+    if (i != worker->index && has_tasks(s, i)) return true;
+  return false;
+}
+
 // Sleeps until work may have come up or `task` is done.
 void park(BendWorker* worker, BendForkTask* task) {
   Scheduler* s = scheduler(worker);
@@ -337,10 +345,7 @@ void park(BendWorker* worker, BendForkTask* task) {
   lower_limits(s);
   // From here on every push comes to bend_fork; those before it are seen by this look.
   barrier_everywhere(s);
-  bool stay = !s->stopping.load(std::memory_order_seq_cst) && !(task && state_of(task).load(std::memory_order_seq_cst) == kTaskDone);
-  uint32_t started = s->started.load(std::memory_order_acquire);
-  for (uint32_t i = 0; stay && i < started; ++i) stay = i == worker->index || !has_tasks(s, i);
-  if (!stay) {
+  if (s->stopping.load(std::memory_order_seq_cst) || (task && state_of(task).load(std::memory_order_seq_cst) == kTaskDone) || anything_to_take(worker)) {
     uint32_t expected = kParked;
     if (own.parked.compare_exchange_strong(expected, kRunning, std::memory_order_seq_cst)) s->parked.fetch_sub(1, std::memory_order_seq_cst);
   }
@@ -381,7 +386,7 @@ void work_until(BendWorker* worker, BendForkTask* task) {
     }
     poke(worker);
     if (at - since < kSpinNanoseconds) continue;
-    park(worker, task);
+    if (!anything_to_take(worker)) park(worker, task);
     since = 0;
   }
   if (own.summoned) answer_summons(s, own);
