@@ -14,7 +14,9 @@ namespace bendc::codegen {
 namespace {
 
 constexpr unsigned kMostInstructions = 120;   // of a function whose recursion is unrolled
-constexpr unsigned kMostUnrolled = 480;       // of the result: beyond it the instruction cache pays more than the calls did
+// Of the result. The first level saves most (in a tree of four children three calls of four are leaves), so it may take more.
+constexpr unsigned kMostFirst = 2000;
+constexpr unsigned kMostUnrolled = 480;
 constexpr unsigned kMostLevels = 4;
 
 std::vector<llvm::CallInst*> self_calls(llvm::Function& function) {
@@ -32,10 +34,10 @@ void unroll(llvm::Function& function) {
   // One self call is a chain (a list's map): a level less there saves little and costs as much.
   if (calls.size() < 2) return;
   unsigned expected = size;
-  if (expected + calls.size() * size > kMostUnrolled) return;
+  if (expected + calls.size() * size > kMostFirst) return;
   llvm::ValueToValueMapTy map;
   llvm::Function* pristine = llvm::CloneFunction(&function, map);
-  for (unsigned level = 0; level < kMostLevels && expected + calls.size() * size <= kMostUnrolled; ++level) {
+  for (unsigned level = 0; level < kMostLevels && expected + calls.size() * size <= (level == 0 ? kMostFirst : kMostUnrolled); ++level) {
     expected += static_cast<unsigned>(calls.size()) * size;
     for (llvm::CallInst* call : calls) {
       call->setCalledFunction(pristine);
