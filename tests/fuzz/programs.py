@@ -327,6 +327,7 @@ def main():
                     with open(os.path.join(args.keep, f"seed_{seed}.bend"), "w") as f:
                         f.write(text)
     print(f"{compared} programs compared, {bad} files differ")
+    print(f"{compared // args.batch - bad} passed, {bad} failed")
     return 1 if bad else 0
 
 
