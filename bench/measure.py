@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures bendc against C: scripts/bench [cpu|scan|start|all] [--size N] [--rounds N]
+"""Measures bendc against C: scripts/bench [cpu|scan|start|check|all] [--size N] [--rounds N]
                           scripts/bench report FOLDER
 
 cpu    the twelve programs of bench/suite and the twelve of bench/twins on one thread, against their C twins (bench/cpu.py): processor time,
@@ -9,6 +9,7 @@ scan   exclusive prefix sum of 2^26 U32 on one thread: stdlib Scan and, where ..
        eight scans, so that start, fill and checksum drop out. Contenders take turns; medians and quartiles over the rounds. Processor time stands
        beside wall time: on a machine that others use it is the steadier of the two.
 start  wall time of `bendc run` and `bendc build` of a hello program, with the phases.
+check  lines a second of `bendc check`, user time on one thread, on a generated program of 200,000 lines: data types, recursive functions, proofs.
 all    every row above.
 report merges a folder of results of run-gpu.sh (see scripts/gpu-pack) into bench/results/gpu.json and docs/performance.md.
 
@@ -20,6 +21,7 @@ import shutil
 import statistics
 import subprocess
 
+from checking import bench_check
 from cpu import bench_cpu, rewrite
 from report import bench_report
 from tools import BENDC, CPU, ROOT, WORK, build_bend, command, machine, progress, save, stop, summary, timed
@@ -138,7 +140,7 @@ def bench_start(options):
     save("start", {"machine": machine(), "rows": rows, "phases": phases.stderr.splitlines()})
 
 
-ROWS = {"cpu": bench_cpu, "scan": bench_scan, "start": bench_start}
+ROWS = {"cpu": bench_cpu, "scan": bench_scan, "start": bench_start, "check": bench_check}
 
 
 def main():
