@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "runtime/cpu/scheduler.h"
 #include "runtime/runtime.h"
 
 namespace bendc::rt {
@@ -26,6 +27,7 @@ const char* standing_text(uint32_t number) {
 }  // namespace
 
 void fail_plain(BendWorker* worker, const Message& text) {
+  fail_task(worker, text.data(), text.size());
   // Only one worker ends the program; it takes the others with it.
   while (__atomic_exchange_n(&worker->runtime->failing, 1u, __ATOMIC_ACQ_REL) != 0) pause();
   output_flush(&worker->runtime->out);

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "runtime/cpu/scheduler.h"
 #include "runtime/error.h"
 #include "runtime/runtime.h"
 
@@ -33,6 +34,7 @@ void on_fault(int, siginfo_t* info, void*) {
   Message m;
   if (stack && at >= stack->base - kGuard && at < stack->base + kPage) {
     m.text("the computation nests deeper than the ").number(stack->bytes).text(" bytes of its stack (BEND_STACK sets it)");
+    leave_tasks(t_running.worker);
     fail(t_running.worker, kErrorStack, nullptr, m);
   }
   if (t_running.worker) output_flush(&t_running.worker->runtime->out);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <setjmp.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <stdlib.h>
@@ -12,9 +13,23 @@
 #include <unistd.h>
 
 #include "runtime/cpu/tasks.h"
+#include "runtime/error.h"
 #include "runtime/runtime.h"
 
 namespace bendc::rt {
+
+struct TaskRun {
+  TaskRun* outer;
+  char* tail;          // the worker's when the task began
+  jmp_buf back;
+  struct Failure* failure;
+};
+
+// What a failed task says.
+struct Failure {
+  size_t size;
+  char text[];
+};
 
 namespace {
 
@@ -207,13 +222,20 @@ void run_task(BendWorker* worker, uint32_t victim, BendForkTask* task) {
     limit_of(worker).store(nullptr, std::memory_order_seq_cst);
   }
   own.busy_since = now();
-  task->code(worker, task->data);
+  TaskRun run;
+  run.outer = own.running;
+  run.tail = worker->task_tail;
+  run.failure = nullptr;
+  own.running = &run;
+  if (_setjmp(run.back) == 0) task->code(worker, task->data);
+  own.running = run.outer;
+  if (run.failure) task->data[0] = reinterpret_cast<uint64_t>(run.failure);
   if (uint64_t at = now(); at - own.shared >= kShareNanoseconds) {
     own.shared = at;
     heap_share(worker);
   }
   // The owner may go on, and the entry be reused, as soon as the state is set; the owner itself stays.
-  state_of(task).store(kTaskDone, std::memory_order_seq_cst);
+  state_of(task).store(run.failure ? kTaskFailed : kTaskDone, std::memory_order_seq_cst);
   WorkerTasks& owner = s->tasks[victim];
   if (owner.parked.load(std::memory_order_seq_cst) == kParked) wake(s, owner, kRunning);
 }
@@ -274,7 +296,7 @@ bool ask_and_run(BendWorker* worker, BendForkTask* task) {
   ask(s, worker->index);
   for (uint64_t from = now();;) {
     for (uint32_t i = 0; i < kPausesARound && own.gift.load(std::memory_order_relaxed) == 0; ++i) pause_cpu();
-    bool finished = task ? state_of(task).load(std::memory_order_acquire) == kTaskDone : s->stopping.load(std::memory_order_acquire) != 0;
+    bool finished = task ? state_of(task).load(std::memory_order_acquire) != kTaskOpen : s->stopping.load(std::memory_order_acquire) != 0;
     if (own.gift.load(std::memory_order_relaxed) == 0 && !finished && now() - from < kAskNanoseconds) continue;
     perturb(worker);
     if (end_asking(s, worker->index)) return false;
@@ -345,7 +367,7 @@ void park(BendWorker* worker, BendForkTask* task) {
   lower_limits(s);
   // From here on every push comes to bend_fork; those before it are seen by this look.
   barrier_everywhere(s);
-  if (s->stopping.load(std::memory_order_seq_cst) || (task && state_of(task).load(std::memory_order_seq_cst) == kTaskDone) || anything_to_take(worker)) {
+  if (s->stopping.load(std::memory_order_seq_cst) || (task && state_of(task).load(std::memory_order_seq_cst) != kTaskOpen) || anything_to_take(worker)) {
     uint32_t expected = kParked;
     if (own.parked.compare_exchange_strong(expected, kRunning, std::memory_order_seq_cst)) s->parked.fetch_sub(1, std::memory_order_seq_cst);
   }
@@ -366,7 +388,7 @@ void work_until(BendWorker* worker, BendForkTask* task) {
   WorkerTasks& own = tasks_of(worker);
   uint64_t since = 0, taken = 0;   // without work; the last attempt to take some
   for (;;) {
-    if (task ? state_of(task).load(std::memory_order_acquire) == kTaskDone : s->stopping.load(std::memory_order_acquire) != 0) break;
+    if (task ? state_of(task).load(std::memory_order_acquire) != kTaskOpen : s->stopping.load(std::memory_order_acquire) != 0) break;
     if (since == 0) {
       taken = since = now();
       lower_limits(s);
@@ -392,9 +414,42 @@ void work_until(BendWorker* worker, BendForkTask* task) {
   if (own.summoned) answer_summons(s, own);
 }
 
+// Takes the entry at the tail back, or waits until it is done; its state then, kTaskOpen when the caller may run it.
+uint32_t join(BendWorker* worker, BendForkTask* task) {
+  WorkerTasks& own = tasks_of(worker);
+  char* place = reinterpret_cast<char*>(task);
+  tail_of(worker).exchange(place, std::memory_order_seq_cst);
+  perturb(worker);
+  if (pop_task(own.head, low(task)) == Popped::Ours) return kTaskOpen;
+  // Tasks that this worker runs meanwhile push their own above the entry, where the result will be.
+  tail_of(worker).store(place + BEND_TASK_BYTES, std::memory_order_seq_cst);
+  work_until(worker, task);
+  uint32_t state = state_of(task).exchange(kTaskOpen, std::memory_order_acquire);
+  tail_of(worker).store(place, std::memory_order_seq_cst);
+  give_back_task(own.head, low(task));
+  return state;
+}
+
 void run_helper(void* raw) { work_until(static_cast<BendWorker*>(raw), nullptr); }
 
 }  // namespace
+
+void fail_task(BendWorker* worker, const char* text, size_t size) {
+  Scheduler* s = scheduler(worker);
+  TaskRun* run = s ? tasks_of(worker).running : nullptr;
+  Failure* failure = run ? static_cast<Failure*>(malloc(sizeof(Failure) + size)) : nullptr;
+  if (!failure) return;
+  failure->size = size;
+  memcpy(failure->text, text, size);
+  // The task's own forks: those begun elsewhere end before their entries are used again, the others never run.
+  for (char* at = worker->task_tail - BEND_TASK_BYTES; at >= run->tail; at -= BEND_TASK_BYTES) (void)join(worker, reinterpret_cast<BendForkTask*>(at));
+  run->failure = failure;
+  _longjmp(run->back, 1);
+}
+
+void leave_tasks(BendWorker* worker) {
+  if (scheduler(worker)) tasks_of(worker).running = nullptr;
+}
 
 bool scheduler_open(BendRuntime* runtime) {
   uint32_t count = runtime->config.threads;
@@ -465,15 +520,10 @@ uint32_t bend_fork(BendWorker* worker, uint64_t bytes) {
 
 uint32_t bend_join(BendWorker* worker, void* raw) {
   BendForkTask* task = static_cast<BendForkTask*>(raw);
-  WorkerTasks& own = tasks_of(worker);
-  tail_of(worker).exchange(static_cast<char*>(raw), std::memory_order_seq_cst);
-  perturb(worker);
-  if (pop_task(own.head, low(task)) == Popped::Ours) return 1;
-  // Tasks that this worker runs meanwhile push their own above the entry, where the result will be.
-  tail_of(worker).store(static_cast<char*>(raw) + BEND_TASK_BYTES, std::memory_order_seq_cst);
-  work_until(worker, task);
-  state_of(task).store(kTaskOpen, std::memory_order_relaxed);
-  tail_of(worker).store(static_cast<char*>(raw), std::memory_order_seq_cst);
-  give_back_task(own.head, low(task));
-  return 0;
+  uint32_t state = join(worker, task);
+  if (state != kTaskFailed) return state == kTaskOpen;
+  const Failure* failure = reinterpret_cast<const Failure*>(task->data[0]);
+  Message text;
+  text.bytes(failure->text, failure->size);
+  fail_plain(worker, text);
 }

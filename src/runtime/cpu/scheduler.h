@@ -17,6 +17,8 @@
 
 namespace bendc::rt {
 
+struct TaskRun;
+
 // What others touch of a worker, away from the lines its generated code writes.
 struct alignas(128) WorkerTasks {
   std::atomic<uint64_t> head;            // low half: place of the oldest entry; high half: epoch (tasks.h)
@@ -30,6 +32,7 @@ struct alignas(128) WorkerTasks {
   uint64_t busy_since;                   // when it last got or gave a task
   bool summoned;                         // woken or started to look for work; nobody else is, meanwhile
   bool started;
+  TaskRun* running;                      // the innermost task of another worker that this one runs
   Stack stack;
   pthread_t thread;
 };
@@ -47,6 +50,12 @@ struct Scheduler {
   std::atomic<uint32_t> summoning;       // 1 while a summoned worker has not found work yet
   std::atomic<uint32_t> stopping;
 };
+
+// A run-time error. In a task of another worker it ends the task alone and does not return: the owner comes to the join after everything that
+// precedes the task in order, and only then is it the program's error. So the error reported is the one that running in order meets.
+void fail_task(BendWorker* worker, const char* text, size_t size);
+// From here on an error of this worker is the program's at once (a signal handler cannot leave a task).
+void leave_tasks(BendWorker* worker);
 
 // Before the program starts; false when memory is refused. Starts no thread.
 [[nodiscard]] bool scheduler_open(BendRuntime* runtime);

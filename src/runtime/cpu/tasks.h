@@ -22,6 +22,7 @@ namespace bendc::rt {
 
 inline constexpr uint32_t kTaskOpen = 0;   // BendForkTask.state
 inline constexpr uint32_t kTaskDone = 1;
+inline constexpr uint32_t kTaskFailed = 2;   // data[0]: what to say
 
 inline uint32_t head_place(uint64_t head) { return static_cast<uint32_t>(head); }
 inline uint64_t next_epoch(uint64_t head) { return head + (1ull << 32); }
