@@ -28,6 +28,7 @@ SUITE = {
 }
 SHAPES = ("balanced", "tenth", "hundredth", "costs")
 OWN = ("fib", "fib_plain", "skew", "regions")
+CONTENDERS = {"plain": [], "openmp": ["-DOPENMP", "-fopenmp"], "tbb": ["-DTBB", "-ltbb"]}
 FIB_CALLS = {n: 2 * f - 1 for n, f in ((30, 1346269), (34, 9227465), (38, 63245986), (40, 165580141), (42, 433494437))}
 
 
@@ -98,6 +99,17 @@ class Bench:
                 note = f"  {base / median:6.2f} times the plain def; efficiency {rows[name]['efficiency']:.3f}"
             print(f"    {name:18}{median:9.4f} s {median * 1e9 / calls:8.3f} ns a call{note}")
         self.result["a"] = rows
+        for name in CONTENDERS:
+            program = self.program("contender_" + name)
+            if not os.path.exists(program):
+                continue
+            small = 34 if name == "plain" else 30   # the libraries take up to 500 ns a call
+            row = []
+            for t in (1, 2):
+                median = alternate(3, {name: ([program, str(small), str(t)], t, 1)})[name][0]
+                row.append(median * 1e9 / FIB_CALLS[small])
+            print(f"    {'C++ ' + name:18}{'':13}{row[0]:8.2f} ns a call, 2 threads {row[1]:8.2f}")
+            rows["C++ " + name] = {"ns": row[0], "ns 2 threads": row[1]}
 
     def efficiencies(self, key, title, programs):
         t = self.options.threads
@@ -153,6 +165,10 @@ def build(folder):
     sources.update({name: os.path.join(ROOT, "bench", "suite", name + ".bend") for name in SUITE})
     for name, source in sources.items():
         subprocess.run([bendc, "build", source, "-o", os.path.join(folder, name)], check=True)
+    for name, flags in CONTENDERS.items():
+        words = ["g++", "-O3", "-o", os.path.join(folder, "contender_" + name), os.path.join(ROOT, "bench", "threads", "contenders.cpp"), *flags]
+        if subprocess.run(words, stderr=subprocess.DEVNULL, check=False).returncode != 0:
+            print(f"    (no {name})")
 
 
 def main():

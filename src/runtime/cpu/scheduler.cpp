@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
@@ -407,6 +408,8 @@ void work_until(BendWorker* worker, BendForkTask* task) {
       heap_give_all(worker);
     }
     poke(worker);
+    // With fewer free cores than workers, whoever has work may be waiting for this one.
+    sched_yield();
     if (at - since < kSpinNanoseconds) continue;
     if (!anything_to_take(worker)) park(worker, task);
     since = 0;
