@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <unordered_map>
+
 namespace bendc::elab {
 
 using core::DefId;
@@ -126,11 +128,11 @@ class Declare {
     row.span = decl.span;
     row.name_span = decl.name_span;
     row.name = symbols_.own_key(decl.name);
+    std::unordered_map<Name, Span> fields;
     for (const ast::Binder& f : decl.fields) {
-      for (const core::Telescope& before : row.fields) {
-        if (before.name != f.name || names_.text(f.name) == "_") continue;
-        duplicate(f.name_span, fmt::format("the constructor `{}` has two fields named `{}`", text(decl.name), text(f.name)), before.span);
-        break;
+      const auto [before, fresh] = fields.emplace(f.name, f.name_span);
+      if (!fresh && names_.text(f.name) != "_") {
+        duplicate(f.name_span, fmt::format("the constructor `{}` has two fields named `{}`", text(decl.name), text(f.name)), before->second);
       }
       row.fields.push_back({f.name, f.type.valid() ? Quantity(f.mark) : Quantity::None, {}, f.name_span});
     }

@@ -157,7 +157,10 @@ Parser::NodeId Parser::term(uint8_t level) {
     if (frame.what == Frame::What::Binary && frame.op == Op::Less) {
       if (frame.glued && !frame.compound && (token.kind == TokenKind::Arrow || token.kind == TokenKind::Ampersand || token.kind == TokenKind::Bar)) {
         // Report, then read the compound argument anyway so that the rest of the line is understood.
-        if (auto* d = error(Code::P16, here(), fmt::format("{} in the first type argument needs parentheses", found()))) d->fix = "write `D<(A & B)>`: the first argument stops before `->`, `&` and `|`";
+        if (auto* d = error(Code::P16, here(), fmt::format("{} in the first type argument needs parentheses", found()))) {
+          const char* op = token.kind == TokenKind::Arrow ? "->" : token.kind == TokenKind::Ampersand ? "&" : "|";
+          d->fix = fmt::format("write the whole argument in parentheses, as in `D<(A {} B)>`", op);
+        }
         frame.compound = true;
         level = 0;
         continue;
