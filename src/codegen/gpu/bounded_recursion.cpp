@@ -175,6 +175,7 @@ class Bounder {
       return;
     }
     row.depth = depth;
+    row.measure = static_cast<uint32_t>(measure);
     row.calls = cost[depth];
     make_copies(f, measure, depth, *calls);
   }

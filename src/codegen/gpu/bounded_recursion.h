@@ -17,6 +17,7 @@ namespace bendc {
 struct BoundedRecursion {
   flow::FuncId func;
   uint32_t depth = 0;          // K; 0: not bounded
+  uint32_t measure = 0;        // index of the Nat parameter; meaningful when bounded
   uint32_t calls = 0;          // at most, below one call with n = K
   std::string why;             // when not bounded
 };

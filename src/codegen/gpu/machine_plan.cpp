@@ -75,6 +75,8 @@ class Planner {
       cut.func = func;
       cut.node = at;
       cut.fork = !call;
+      for (const BoundedRecursion& row : device_.bounded)
+        if (row.func == func && row.depth > 0) cut.measure = m_.funcs[func].params[row.measure];
       if (call) cut.children = {n.expr.func};
       for (const CallSite& site : n.calls) cut.children.push_back(site.func);
       cut.continuation = m_.nodes[n.next].func;

@@ -20,6 +20,7 @@ struct Cut {
   flow::FuncId func;                     // where it stands
   flow::NodeId node;
   bool fork = false;
+  flow::VarId measure;                   // a Nat in scope that says how much work the fork is: below a threshold it runs in its thread
   std::vector<flow::FuncId> children;
   flow::FuncId continuation;
   flow::FieldsLayout payload;            // of the continuation's parameters: results first; offsets from the record's start

@@ -22,7 +22,9 @@ MachinePtr device_machine(uint32_t arch, std::string& error) {
   LLVMInitializeNVPTXAsmPrinter();
   MachinePtr out(new Machine);
   out->triple = "nvptx64-nvidia-cuda";
-  out->cpu = fmt::format("sm_{}", arch);   // no PTX version: LLVM takes the lowest that has the processor
+  out->cpu = fmt::format("sm_{}", arch);
+  // Without a PTX version LLVM takes the lowest that has the processor: 6.0 for sm_70, but `activemask` came with 6.2 (CUDA 9.2).
+  if (arch == 70) out->features = "+ptx62";
   out->optimize = 3;
   LLVMTargetRef target = nullptr;
   char* message = nullptr;
@@ -31,7 +33,7 @@ MachinePtr device_machine(uint32_t arch, std::string& error) {
     LLVMDisposeMessage(message);
     return nullptr;
   }
-  out->target = LLVMCreateTargetMachine(target, out->triple.c_str(), out->cpu.c_str(), "", LLVMCodeGenLevelAggressive, LLVMRelocDefault, LLVMCodeModelDefault);
+  out->target = LLVMCreateTargetMachine(target, out->triple.c_str(), out->cpu.c_str(), out->features.c_str(), LLVMCodeGenLevelAggressive, LLVMRelocDefault, LLVMCodeModelDefault);
   if (!out->target) error = "no code generator for " + out->triple;
   return out->target ? std::move(out) : nullptr;
 }

@@ -114,6 +114,37 @@ llvm::Function* ModuleEmitter::emit_machine() {
   return machine;
 }
 
+// One atomic for all lanes that append together: up to 32 forks of a frontier. `activemask` says which lanes came here at once; whichever
+// those are, each gets places of its own, so nothing depends on its choice. In a function of its own: LLVM may not move the lanes apart.
+llvm::Value* ModuleEmitter::device_append(Builder& b, llvm::Value* control, uint32_t count) {
+  auto place = [&](Builder& body, llvm::Value* at) { return body.CreateConstGEP1_64(i8, at, offsetof(BendDeviceControl, out_count)); };
+  if (options.target != TargetKind::Device) return device_add(b, place(b, control), number(count));
+  llvm::Function* function = helper("bend.append." + std::to_string(count), llvm::FunctionType::get(i32, {ptr}, false), [&](llvm::Function* fn, Builder& body) {
+    fn->addFnAttr(llvm::Attribute::NoInline);
+    fn->addFnAttr(llvm::Attribute::Convergent);
+    llvm::Value* mask = body.CreateIntrinsic(i32, llvm::Intrinsic::nvvm_activemask, {});
+    llvm::Value* below = body.CreateAnd(mask, body.CreateIntrinsic(i32, llvm::Intrinsic::nvvm_read_ptx_sreg_lanemask_lt, {}));
+    llvm::Value* rank = body.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, below);
+    llvm::BasicBlock *entry = body.GetInsertBlock(), *lead = block(body, "lead"), *share = block(body, "share");
+    body.CreateCondBr(body.CreateICmpEQ(rank, number(0)), lead, share);
+    body.SetInsertPoint(lead);
+    llvm::Value* all = body.CreateMul(body.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, mask), number(count));
+    llvm::Value* taken = device_add(body, place(body, fn->getArg(0)), all);
+    body.CreateBr(share);
+    body.SetInsertPoint(share);
+    llvm::PHINode* mine = body.CreatePHI(i32, 2);
+    mine->addIncoming(number(0), entry);
+    mine->addIncoming(taken, lead);
+    llvm::Value* leader = body.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, mask, llvm::ConstantInt::getFalse(context));
+    llvm::Value* base = body.CreateIntrinsic(i32, llvm::Intrinsic::nvvm_shfl_sync_idx_i32, {mask, mine, leader, number(31)});
+    body.CreateRet(body.CreateAdd(base, body.CreateMul(rank, number(count))));
+  });
+  llvm::CallInst* call = b.CreateCall(function, {control});
+  call->setCallingConv(function->getCallingConv());
+  call->setConvergent();
+  return call;
+}
+
 // Takes the tasks of one thread, by stride.
 llvm::Function* ModuleEmitter::emit_round() {
   const bool gpu = options.target == TargetKind::Device;

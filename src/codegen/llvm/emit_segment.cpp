@@ -207,7 +207,13 @@ void FuncEmitter::segment_cut(flow::NodeId id) {
   b_.SetInsertPoint(parallel);
   llvm::Value* control = m_.device_control(b_, worker_);
   llvm::Value* children = b_.getInt32(static_cast<uint32_t>(cut.children.size()));
-  llvm::Value* first = m_.device_add(b_, b_.CreateConstGEP1_64(m_.i8, control, offsetof(BendDeviceControl, out_count)), children);
+  if (cut.measure.valid()) {
+    llvm::BasicBlock* large = m_.block(b_, "large");
+    llvm::Value* threshold = m_.load(b_, m_.i64, control, offsetof(BendDeviceControl, threshold), Region::Frame);
+    b_.CreateCondBr(b_.CreateICmpULT(scalar(cut.measure), threshold), sequential, large);
+    b_.SetInsertPoint(large);
+  }
+  llvm::Value* first = m_.device_append(b_, control, static_cast<uint32_t>(cut.children.size()));
   llvm::Value* capacity = m_.load(b_, m_.i32, control, offsetof(BendDeviceControl, queue_capacity), Region::Frame);
   llvm::Value* queue = b_.CreateIntToPtr(m_.load(b_, m_.i64, control, offsetof(BendDeviceControl, out_queue), Region::Frame), m_.ptr);
   auto record = [&](llvm::Value* index) { return b_.CreateInBoundsGEP(m_.i8, queue, {b_.CreateMul(b_.CreateZExt(index, m_.i64), b_.getInt64(plan.task_stride))}); };

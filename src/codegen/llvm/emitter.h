@@ -173,6 +173,7 @@ class ModuleEmitter {
   [[nodiscard]] Leaves get_words(Builder& b, llvm::Value* state, llvm::ArrayRef<flow::TypeId> types);
   [[nodiscard]] Leaves load_record(Builder& b, llvm::ArrayRef<flow::TypeId> types, const flow::FieldsLayout& layout, llvm::Value* record);
   void store_field(Builder& b, flow::TypeId type, LeafSpan leaves, llvm::Value* record, uint32_t offset);
+  [[nodiscard]] llvm::Value* device_append(Builder& b, llvm::Value* control, uint32_t count);  // position of `count` places in the OUT queue
   void next_segment(Builder& b, llvm::Value* state, uint32_t segment);
   void machine_return(Builder& b, llvm::Value* worker, llvm::Value* state, flow::TypeId type, LeafSpan leaves);
 
