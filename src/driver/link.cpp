@@ -21,6 +21,9 @@ LinkResult link_executable(std::string_view object, const std::vector<EffectFile
   std::vector<std::string> words{"-o", path, program};
   words.insert(words.end(), objects.paths.begin(), objects.paths.end());
   words.insert(words.end(), {archive, "-static-libgcc", "-pthread", "-ldl", "-lm"});
+#if defined(__SANITIZE_THREAD__)
+  words.emplace_back("-fsanitize=thread");
+#endif
   ToolResult ran = run_c_compiler(std::move(words));
   if (!ran.started) return {false, ran.message, objects.output};
   if (ran.ok) return {true, "", objects.output + ran.output};

@@ -53,7 +53,16 @@ std::string optimize_module(IrModule& module, const Machine& machine, int level)
     fold_sign_shifts(*module.module);
     unroll_recursion(*module.module);
   }
-  return run_pipeline(module, machine, pipeline_of(level));
+  std::string problem = run_pipeline(module, machine, pipeline_of(level));
+#if defined(__SANITIZE_THREAD__)
+  // A compiler built with ThreadSanitizer makes programs that are watched too.
+  if (problem.empty() && !module.module->getTargetTriple().isNVPTX()) {
+    for (llvm::Function& function : *module.module)
+      if (!function.isDeclaration()) function.addFnAttr(llvm::Attribute::SanitizeThread);
+    problem = run_pipeline(module, machine, "tsan-module,function(tsan)");
+  }
+#endif
+  return problem;
 }
 
 }  // namespace bendc::codegen

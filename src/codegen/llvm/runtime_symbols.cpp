@@ -15,6 +15,14 @@ extern "C" {
 #undef BENDC_EFFECT
 }
 
+#if defined(__SANITIZE_THREAD__)
+extern "C" {
+#define BENDC_TSAN(name) void name();
+#include "codegen/llvm/tsan.def"
+#undef BENDC_TSAN
+}
+#endif
+
 namespace bendc::codegen {
 
 std::vector<Symbol> runtime_symbols() {
@@ -26,6 +34,11 @@ std::vector<Symbol> runtime_symbols() {
 #define BENDC_EFFECT(name) add("bend_eff_" #name, &bend_eff_##name);
 #include "runtime/effects.def"
 #undef BENDC_EFFECT
+#if defined(__SANITIZE_THREAD__)
+#define BENDC_TSAN(name) add(#name, &name);
+#include "codegen/llvm/tsan.def"
+#undef BENDC_TSAN
+#endif
   // What LLVM may call on its own: block operations, and roundings on CPUs without the instruction.
   add("memcpy", static_cast<void* (*)(void*, const void*, size_t)>(&std::memcpy));
   add("memmove", static_cast<void* (*)(void*, const void*, size_t)>(&std::memmove));
