@@ -28,6 +28,7 @@ struct alignas(128) WorkerTasks {
   char* base;
   char* end;
   uint64_t random;
+  uint32_t perturbed;                    // chances to disturb the schedule that were taken (BEND_SCHED_SEED)
   uint64_t shared;                       // when it last handed free memory over
   uint64_t busy_since;                   // when it last got or gave a task
   bool summoned;                         // woken or started to look for work; nobody else is, meanwhile
