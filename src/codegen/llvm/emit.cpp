@@ -123,6 +123,8 @@ llvm::Function* ModuleEmitter::declare_function(FuncId id, const char* suffix) {
   mark_worker(function);
   if (on_device() && options.gpu->device->copy[id.index]) function->addFnAttr(llvm::Attribute::NoInline);
   function->setCallingConv(on_device() ? llvm::CallingConv::C : tails.cyclic[id.index] ? llvm::CallingConv::Tail : llvm::CallingConv::Fast);
+  // Where a short recursive function lies in its cache lines is worth up to a third (fib: 0.26 s at the start of one, 0.35 s elsewhere).
+  if (*suffix) function->setAlignment(llvm::Align(64));
   uint32_t leaf = 1;
   if (returns_indirect(func.result)) {
     function->addParamAttr(leaf, llvm::Attribute::NoAlias);
