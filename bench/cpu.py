@@ -9,7 +9,7 @@ import math
 import os
 import shutil
 
-from tools import CPU, ROOT, WORK, build_bend, command, machine, measured, progress, save, stop, summary
+from tools import CPU, ROOT, WORK, bars, build_bend, command, described, machine, measured, progress, rewrite, save, stop, summary
 
 SUITE = {
     "bfs": ["15"],
@@ -45,7 +45,7 @@ C_FLAGS = ["-O3", "-march=" + CPU, "-ffp-contract=off", "-w"]
 
 
 def build(group, name, source):
-    """contender -> executable; bendc first."""
+    """contender -> executable of bench/GROUP/NAME.bend and its twin's source; bendc first."""
     folder = os.path.join(WORK, group)
     os.makedirs(folder, exist_ok=True)
     out = os.path.join(folder, name)
@@ -115,46 +115,6 @@ def table(rows):
     return lines
 
 
-def chart(groups):
-    """Bars of the ratios on a logarithmic scale around 1, as SVG."""
-    left, width, step = 130, 520, 18
-    span = 4.0  # from 1/4 to 4
-
-    def place(ratio):
-        return left + width * (math.log(min(max(ratio, 1 / span), span)) / math.log(span) + 1) / 2
-
-    out, y = [], 24
-    for group, rows in groups.items():
-        out.append(f'<text x="8" y="{y}" font-weight="bold">{group}: processor time, bendc over C</text>')
-        y += 8
-        top = y
-        for name, row in rows.items():
-            y += step
-            a, b = sorted((place(1), place(row["ratio"])))
-            fill = "#2a7" if row["ratio"] <= 1.1 else "#c83"
-            out.append(f'<text x="{left - 8}" y="{y}" text-anchor="end">{name}</text>')
-            out.append(f'<rect x="{a:.1f}" y="{y - 11}" width="{max(b - a, 1):.1f}" height="13" fill="{fill}"/>')
-            out.append(f'<text x="{left + width + 8}" y="{y}">{row["ratio"]:.2f}</text>')
-        for mark in (0.25, 0.5, 1, 2, 4):
-            out.append(f'<line x1="{place(mark):.1f}" x2="{place(mark):.1f}" y1="{top + 4}" y2="{y + 6}" stroke="#999" stroke-dasharray="{0 if mark == 1 else 2}"/>')
-            out.append(f'<text x="{place(mark):.1f}" y="{y + 18}" text-anchor="middle">{mark:g}</text>')
-        y += 50
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 60}" height="{y - 20}" font-family="sans-serif" font-size="12">'
-    return "\n".join([head, '<rect width="100%" height="100%" fill="white"/>', *out, "</svg>", ""])
-
-
-def rewrite(path, mark, lines):
-    """Puts lines between the marks `<!-- MARK -->` and `<!-- end of MARK -->` of a file."""
-    with open(path, encoding="utf-8") as file:
-        text = file.read()
-    begin, end = f"<!-- {mark} -->\n", f"<!-- end of {mark} -->\n"
-    if begin not in text or end not in text:
-        stop(f"{os.path.relpath(path)} lacks the marks of `{mark}`")
-    head, tail = text.split(begin)[0], text.split(end)[1]
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(head + begin + "\n".join(lines) + "\n" + end + tail)
-
-
 def bench_cpu(options):
     groups = {"suite": {}, "twins": {}}
     sources = {"suite": lambda name: os.path.join("suite", "c", name + ".c"), "twins": lambda name: os.path.join("twins", name + ".c")}
@@ -167,12 +127,12 @@ def bench_cpu(options):
             groups[group][name] = measure_row(f"{group}/{name}", built[name], words, min(options.rounds, 5))
     progress("")
     about = machine()
-    lines = [f"{about['processor']}, {about['threads']} threads, shared; {about['date']}; {about['gcc']}; {about['clang']}; commit {about['commit']}; {CPU}."]
+    lines = [described(about)]
     for group, rows in groups.items():
         lines += ["", f"### bench/{group}", "", *table(rows)]
     print("\n".join(lines))
     save("cpu", {"machine": about, "cpu": CPU, "groups": groups})
     for folder, name in (("bench/results", "cpu.svg"), ("docs", "performance-cpu.svg")):
         with open(os.path.join(ROOT, folder, name), "w", encoding="utf-8") as file:
-            file.write(chart(groups))
+            file.write(bars({f"{group}: processor time, bendc over C": {name: row["ratio"] for name, row in rows.items()} for group, rows in groups.items()}, 1.1))
     rewrite(os.path.join(ROOT, "docs", "performance.md"), "cpu", lines)

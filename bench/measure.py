@@ -1,17 +1,23 @@
 #!/usr/bin/env python3
-"""Measures bendc against C: scripts/bench [cpu|scan|start|check|all] [--size N] [--rounds N]
-                          scripts/bench report FOLDER
+"""Measures bendc: scripts/bench [cpu|scan|start|check|compile|stdlib|gpu|all] [--size N] [--rounds N]
+                scripts/bench gpu FOLDER            (also: report FOLDER)
+                scripts/bench regress BASE [--only ROW,..] [--counts] [--tolerance PERCENT] [--rounds N]
+                scripts/bench threads --help        (bench/threads.py)
 
-cpu    the twelve programs of bench/suite and the twelve of bench/twins on one thread, against their C twins (bench/cpu.py): processor time,
-       peak memory, ratios, geometric means; also a chart, and the tables of docs/performance.md.
-scan   exclusive prefix sum of 2^26 U32 on one thread: stdlib Scan and, where ../shared/cases/seed is there, the seed module, at depths 0, 8 and 12,
-       against the kernel of bench/twins/scan.c (gcc and clang -O3; the better is "C"). A scan's time is the difference of two runs that differ by
-       eight scans, so that start, fill and checksum drop out. Contenders take turns; medians and quartiles over the rounds. Processor time stands
-       beside wall time: on a machine that others use it is the steadier of the two.
-start  wall time of `bendc run` and `bendc build` of a hello program, with the phases.
-check  lines a second of `bendc check`, user time on one thread, on a generated program of 200,000 lines: data types, recursive functions, proofs.
-all    every row above.
-report merges a folder of results of run-gpu.sh (see scripts/gpu-pack) into bench/results/gpu.json and docs/performance.md.
+cpu      the twelve programs of bench/suite and the twelve of bench/twins on one thread, against their C twins (bench/cpu.py): processor time,
+         peak memory, ratios, geometric means; also a chart, and the tables of docs/performance.md.
+scan     exclusive prefix sum of 2^26 U32 on one thread: stdlib Scan and, where ../shared/cases/seed is there, the seed module, at depths 0, 8 and 12,
+         against the kernel of bench/twins/scan.c (gcc and clang -O3; the better is "C"). A scan's time is the difference of two runs that differ by
+         eight scans, so that start, fill and checksum drop out. Contenders take turns; medians and quartiles over the rounds. Processor time stands
+         beside wall time: on a machine that others use it is the steadier of the two.
+start    wall time of `bendc run` and `bendc build` of a hello program, with the phases.
+check    lines a second of `bendc check`, user time on one thread, on a generated program of 200,000 lines: data types, recursive functions, proofs.
+compile  time by phase: the suite under `bendc run`, and generated programs of growing size (bench/compiling.py); a chart.
+stdlib   functions of Base against C functions that do the same (bench/stdlib.py).
+gpu      the programs of scripts/gpu-pack on a GPU: makes the pack and runs it where there is one, or merges a FOLDER of results of run-gpu.sh into
+         bench/results/gpu.json and docs/performance.md.
+all      every row above; gpu only where there is a GPU.
+regress  the programs of cpu, and the compiler's phases, for the working tree and for the commit BASE; exit status 1 when a row is worse (bench/regress.py).
 
 Every run's checksum is compared; a wrong one stops the measurement. Results go to bench/results/ROW.json.
 """
@@ -20,18 +26,18 @@ import os
 import shutil
 import statistics
 import subprocess
+import sys
 
 from checking import bench_check
-from cpu import bench_cpu, rewrite
-from report import bench_report
-from tools import BENDC, CPU, ROOT, WORK, build_bend, command, machine, progress, save, stop, summary, timed
+from compiling import bench_compile
+from cpu import bench_cpu
+from regress import bench_regress
+from report import bench_gpu, gpu_present
+from stdlib import bench_stdlib
+from tools import BENDC, CPU, ROOT, WORK, build_bend, command, described, machine, progress, rewrite, save, stop, summary, timed
 
 DEPTHS = (0, 8, 12)
 EXTRA_SCANS = 8
-
-
-def described(about):
-    return f"{about['processor']}, {about['threads']} threads, shared; {about['date']}; {about['gcc']}; {about['clang']}; commit {about['commit']}; {CPU}."
 
 
 def scan_contenders(size):
@@ -140,25 +146,41 @@ def bench_start(options):
     save("start", {"machine": machine(), "rows": rows, "phases": phases.stderr.splitlines()})
 
 
-ROWS = {"cpu": bench_cpu, "scan": bench_scan, "start": bench_start, "check": bench_check}
+ROWS = {"cpu": bench_cpu, "scan": bench_scan, "start": bench_start, "check": bench_check, "compile": bench_compile, "stdlib": bench_stdlib, "gpu": bench_gpu}
+
+
+def percent(text):
+    return float(text.rstrip("%")) / 100
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rows", nargs="*", metavar="ROW", help=", ".join(ROWS) + " or all (the default)")
+    parser.add_argument("rows", nargs="*", metavar="ROW", help=", ".join(ROWS) + " or all (the default); regress BASE; gpu FOLDER")
     parser.add_argument("--size", type=int, default=26, help="log2 of the scan's entries (26)")
     parser.add_argument("--rounds", type=int, default=7, help="measured rounds (7)")
+    parser.add_argument("--only", help="regress: these rows only, as suite/bfs,phases")
+    parser.add_argument("--counts", action="store_true", help="regress: by instructions alone, without times")
+    parser.add_argument("--tolerance", type=percent, default=0.01, help="regress: changes below it are none (1%%)")
     options = parser.parse_args()
-    if options.rows[:1] == ["report"]:
-        if len(options.rows) != 2:
-            parser.error("report takes one folder of results")
-        options.folder = options.rows[1]
-        bench_report(options)
+    first, rest = options.rows[:1], options.rows[1:]
+    if first == ["regress"]:
+        if len(rest) != 1:
+            parser.error("regress takes one commit")
+        options.base = rest[0]
+        sys.exit(bench_regress(options))
+    options.folder = None
+    if first in (["report"], ["gpu"]) and len(rest) == 1 and rest[0] not in ROWS:
+        options.folder = rest[0]
+        bench_gpu(options)
         return
     for row in options.rows:
         if row not in ROWS and row != "all":
             parser.error(f"there is no row `{row}`; rows are {', '.join(ROWS)} and all")
-    for row in options.rows if options.rows and "all" not in options.rows else ROWS:
+    chosen = options.rows if options.rows and "all" not in options.rows else list(ROWS)
+    for row in chosen:
+        if row == "gpu" and row not in options.rows and not gpu_present():
+            print("gpu: left out, there is no NVIDIA driver here")
+            continue
         ROWS[row](options)
 
 

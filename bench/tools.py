@@ -1,6 +1,7 @@
 """What the measurements share: running and timing commands, summaries, the machine's description, results."""
 import datetime
 import json
+import math
 import os
 import platform
 import resource
@@ -101,3 +102,51 @@ def measured(words, **options):
         stop(f"{' '.join(words)}: exit status {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
     micros, peak = done.stderr.splitlines()[-1].split()
     return int(micros) / 1e6, int(peak), done.stdout.strip()
+
+
+def described(about):
+    """The line above a table: where, when and with what its times were taken."""
+    return f"{about['processor']}, {about['threads']} threads, shared; {about['date']}; {about['gcc']}; {about['clang']}; commit {about['commit']}; {CPU}."
+
+
+def rewrite(path, mark, lines):
+    """Puts lines between the marks `<!-- MARK -->` and `<!-- end of MARK -->` of a file."""
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    begin, end = f"<!-- {mark} -->\n", f"<!-- end of {mark} -->\n"
+    if begin not in text or end not in text:
+        stop(f"{os.path.relpath(path)} lacks the marks of `{mark}`")
+    head, tail = text.split(begin)[0], text.split(end)[1]
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(head + begin + "\n".join(lines) + "\n" + end + tail)
+
+
+def bars(groups, good):
+    """Bars of ratios on a logarithmic scale around 1, as SVG: title -> name -> ratio; green up to `good`."""
+    left, width, step = 130, 520, 18
+    span = 4.0  # from 1/span to span
+    while any(ratio > span for rows in groups.values() for ratio in rows.values()):
+        span *= 4
+
+    def place(ratio):
+        return left + width * (math.log(min(max(ratio, 1 / span), span)) / math.log(span) + 1) / 2
+
+    marks = [span ** (k / 2) for k in range(-2, 3)]
+    out, y = [], 24
+    for title, rows in groups.items():
+        out.append(f'<text x="8" y="{y}" font-weight="bold">{title}</text>')
+        y += 8
+        top = y
+        for name, ratio in rows.items():
+            y += step
+            a, b = sorted((place(1), place(ratio)))
+            fill = "#2a7" if ratio <= good else "#c83"
+            out.append(f'<text x="{left - 8}" y="{y}" text-anchor="end">{name}</text>')
+            out.append(f'<rect x="{a:.1f}" y="{y - 11}" width="{max(b - a, 1):.1f}" height="13" fill="{fill}"/>')
+            out.append(f'<text x="{left + width + 8}" y="{y}">{ratio:.3g}</text>')
+        for mark in marks:
+            out.append(f'<line x1="{place(mark):.1f}" x2="{place(mark):.1f}" y1="{top + 4}" y2="{y + 6}" stroke="#999" stroke-dasharray="{0 if mark == 1 else 2}"/>')
+            out.append(f'<text x="{place(mark):.1f}" y="{y + 18}" text-anchor="middle">{mark:.3g}</text>')
+        y += 50
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 60}" height="{y - 20}" font-family="sans-serif" font-size="12">'
+    return "\n".join([head, '<rect width="100%" height="100%" fill="white"/>', *out, "</svg>", ""])

@@ -4,7 +4,7 @@
 # What a build of bendc needs on Debian 12 beyond its base system; docs/building.md lists the versions.
 build_packages=(cmake g++ libcli11-dev libfmt-dev llvm-22-dev ninja-build doctest-dev)
 test_packages=(python3)
-bench_packages=(clang python3)
+bench_packages=(clang python3 valgrind)
 
 say() { printf '%s\n' "$*" >&2; }
 progress() { if [ -t 2 ]; then printf '\r\033[K%s' "$*" >&2; fi; }
