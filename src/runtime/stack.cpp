@@ -8,6 +8,7 @@
 
 #include "runtime/cpu/scheduler.h"
 #include "runtime/error.h"
+#include "runtime/gpu/gpu.h"
 #include "runtime/runtime.h"
 
 namespace bendc::rt {
@@ -17,7 +18,7 @@ namespace {
 // Frames of generated code are far smaller than this, so no frame can step over the guard.
 constexpr uint64_t kGuard = 1ull << 20;
 constexpr uint64_t kSmallest = 1ull << 16;
-constexpr uint64_t kAlternate = 1ull << 16;
+constexpr uint64_t kAlternate = 1ull << 19;      // a fault may copy from the device, through the CUDA driver
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kSmallPages = 4ull << 20;   // what shallow programs use; below it huge pages make deep recursion cheaper
 constexpr int kExitInternal = 70;
@@ -31,11 +32,24 @@ thread_local struct {
 void on_fault(int, siginfo_t* info, void*) {
   const char* at = static_cast<const char*>(info->si_addr);
   Stack* stack = t_running.stack;
+  const int error = errno;
   Message m;
   if (stack && at >= stack->base - kGuard && at < stack->base + kPage) {
     m.text("the computation nests deeper than the ").number(stack->bytes).text(" bytes of its stack (BEND_STACK sets it)");
     leave_tasks(t_running.worker);
     fail(t_running.worker, kErrorStack, nullptr, m);
+  }
+  if (t_running.worker) {
+    switch (gpu::gpu_touch(t_running.worker->runtime->gpu, at, &m)) {
+      case gpu::Touch::Done: errno = error; return;
+      case gpu::Touch::NotOurs: break;
+      case gpu::Touch::Failed: {
+        Message text;
+        text.text("the GPU failed when the program read an array: ").bytes(m.data(), m.size());
+        leave_tasks(t_running.worker);
+        fail_plain(t_running.worker, text);
+      }
+    }
   }
   if (t_running.worker) output_flush(&t_running.worker->runtime->out);
   m.text("bend: internal error: memory fault at ").hex(reinterpret_cast<uint64_t>(at)).text("\n");

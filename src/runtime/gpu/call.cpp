@@ -99,7 +99,7 @@ uint32_t call(BendWorker* worker, Gpu* gpu, const BendGpuEntry* entry, char* pay
   BendTaskRecord* head = reinterpret_cast<BendTaskRecord*>(record);
   head->segment = entry->segment;
   Transfer transfer;
-  transfer_open(&transfer, worker, space, &why);
+  transfer_open(&transfer, worker, space, &gpu->residency, &why);
   switch (send_arguments(&transfer, entry, payload, record + BEND_TASK_HEADER)) {
     case Sent::Done: break;
     case Sent::TooLarge: {
@@ -112,11 +112,11 @@ uint32_t call(BendWorker* worker, Gpu* gpu, const BendGpuEntry* entry, char* pay
     case Sent::Failed: fail_device(worker, entry, why);
   }
   // The copies read the host's blocks until the stream has passed them.
-  if (transfer.block_count > 0 && !space_wait(space, &why)) fail_device(worker, entry, why);
+  if (transfer.straight && !space_wait(space, &why)) fail_device(worker, entry, why);
   drop_value(worker, &entry->owned, payload);
 
   BendDeviceControl control;
-  Run run = {&gpu->config, gpu->program, space, &gpu->counters, record, transfer.used, transfer.top, static_cast<uint32_t>(entry - gpu->program->entries), &gpu->rounds[entry - gpu->program->entries], &control,
+  Run run = {&gpu->config, gpu->program, space, &gpu->counters, record, transfer.used, space->places.floor(), static_cast<uint32_t>(entry - gpu->program->entries), &gpu->rounds[entry - gpu->program->entries], &control,
              record + space->task_stride};
   if (!run_rounds(&run, &why)) fail_device(worker, entry, why);
   if (control.error) fail_posted(worker, gpu, entry, control);
@@ -125,6 +125,7 @@ uint32_t call(BendWorker* worker, Gpu* gpu, const BendGpuEntry* entry, char* pay
     fail_device(worker, entry, why);
   }
   memcpy(result, run.result, entry->result.size);
+  space->reached = control.heap_cursor - space->heap < run.top ? control.heap_cursor - space->heap : run.top;
   if (!receive_result(&transfer, entry, result)) fail_device(worker, entry, why);
   uint64_t staged = transfer.used;
   transfer_close(&transfer);

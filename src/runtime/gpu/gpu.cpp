@@ -22,6 +22,7 @@ void* start_device(void* raw) {
   };
   bool ready = device_probe(&gpu->device, gpu->config, &gpu->why) && lap(0) && device_open(&gpu->device, &gpu->why) && lap(1) &&
                device_load(&gpu->device, gpu->program, &gpu->why) && lap(2) && space_open(&gpu->space, &gpu->device, gpu->program, gpu->config.memory, 0, &gpu->why) && lap(3);
+  if (ready) residency_open(&gpu->residency, &gpu->space);
   gpu->start_ns[4] = now_ns() - begin;
   gpu->ready = ready;
   gpu->refused = !ready;
@@ -38,6 +39,11 @@ void print_counters(Gpu* gpu) {
   m.text("; ").number(k.calls).text(" calls, ").number(k.refused).text(" on the CPU, ").number(k.rounds).text(" rounds, ").number(k.tasks).text(" tasks, widest ").number(k.widest);
   m.text(", ").number(k.launches).text(" launches, ").number(k.looks).text(" looks, in ").number(gpu->space.moved_in).text(" bytes, out ").number(gpu->space.moved_out);
   m.text(" bytes, device ").number(k.device_ns / 1000).text(" us, wall ").number(k.wall_ns / 1000).text(" us");
+  const Residency& y = gpu->residency;
+  if (y.linked + y.adopted > 0) {
+    m.text("\nbend: gpu: arrays: ").number(y.linked).text(" linked, ").number(y.adopted).text(" made there, ").number(y.granules_in).text(" granules in, ").number(y.granules_out);
+    m.text(" out, ").number(y.faults).text(" faults, ").number(y.evicted).text(" evicted");
+  }
   if (gpu->ready && !gpu->emulated) {
     m.text("\nbend: gpu: start: driver ").number(gpu->start_ns[0] / 1000).text(" us, context ").number(gpu->start_ns[1] / 1000).text(" us, module ").number(gpu->start_ns[2] / 1000);
     m.text(" us, memory ").number(gpu->start_ns[3] / 1000).text(" us, waited for ").number(gpu->waited_ns / 1000).text(" us; kernel: ").number(gpu->device.registers);
@@ -54,6 +60,11 @@ void complain(const char* text) {
 }
 
 }  // namespace
+
+Touch gpu_touch(Gpu* gpu, const void* at, Message* why) {
+  // Blocks are linked by calls, after the starter's end.
+  return gpu && gpu->counters.calls > 0 ? residency_touch(&gpu->residency, at, why) : Touch::NotOurs;
+}
 
 uint64_t now_ns() {
   struct timespec t;
@@ -92,6 +103,7 @@ Gpu* gpu_open(const GpuConfig& config, const BendGpuProgram* program, bool* fail
     uint32_t capacity = config.seed == 0 ? 1u << 16 : 16u << config.seed % 8;
     gpu->ready = space_open(&gpu->space, nullptr, program, config.memory, capacity, &gpu->why);
     gpu->refused = !gpu->ready;
+    if (gpu->ready) residency_open(&gpu->residency, &gpu->space);
     return gpu;
   }
   if (program->code_count == 0) {
@@ -115,6 +127,7 @@ void gpu_close(Gpu* gpu) {
     if (gpu->counters.calls == 0 && gpu->counters.refused == 0 && gpu->refused && gpu->why.size() == 0) gpu->why.text("not needed");
   }
   if (gpu->config.stats) print_counters(gpu);
+  residency_close(&gpu->residency);
   if (gpu->space.base) space_close(&gpu->space);
   if (!gpu->emulated) device_close(&gpu->device);
   pthread_mutex_destroy(&gpu->lock);

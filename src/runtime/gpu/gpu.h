@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include "runtime/gpu/executor.h"
+#include "runtime/gpu/residency.h"
 #include "runtime/gpu/space.h"
 
 namespace bendc::rt::gpu {
@@ -13,6 +14,7 @@ struct Gpu {
   const BendGpuProgram* program;
   Device device;
   Space space;
+  Residency residency;
   bool emulated;
   pthread_mutex_t lock;      // one call at a time
   pthread_t starter;
@@ -31,6 +33,9 @@ struct Gpu {
 [[nodiscard]] Gpu* gpu_open(const GpuConfig& config, const BendGpuProgram* program, bool* failed);
 // Waits for the starter; prints the counters when asked for.
 void gpu_close(Gpu* gpu);
+
+// A fault of a program's thread at `at` (residency.h); `gpu` may be null.
+[[nodiscard]] Touch gpu_touch(Gpu* gpu, const void* at, Message* why);
 
 [[nodiscard]] uint64_t now_ns();
 

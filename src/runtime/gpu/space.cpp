@@ -140,8 +140,9 @@ bool space_open(Space* space, Device* device, const BendGpuProgram* program, uin
     return false;
   }
   space->heap_bytes = end - at;
+  space->places.open(space->heap_bytes);
   space->dirty_threads = space->resident_threads;
-  const uint64_t pinned_bytes = kResultBytes + kControlBytes + program->task_stride;
+  const uint64_t pinned_bytes = align_up(kResultBytes + kControlBytes + program->task_stride, 4096);
   if (!device) {
     space->staging = space->mirror = reinterpret_cast<char*>(space->heap);
     space->staging_bytes = space->heap_bytes;
@@ -159,8 +160,9 @@ bool space_open(Space* space, Device* device, const BendGpuProgram* program, uin
     return false;
   }
   void* pinned = nullptr;
-  if (!check(space, "cuMemHostAlloc", device->driver.host_alloc(&pinned, pinned_bytes, 0), why)) return false;
+  if (!check(space, "cuMemHostAlloc", device->driver.host_alloc(&pinned, pinned_bytes + kBounceBytes, 0), why)) return false;
   space->pinned = static_cast<char*>(pinned);
+  space->bounce = space->pinned + pinned_bytes;
   record_rounds(space);
   if (device->statics_bytes == 0) return true;
   char* statics = static_cast<char*>(malloc(device->statics_bytes));
@@ -187,6 +189,7 @@ void space_close(Space* space) {
     free(space->present);
     free(const_cast<char*>(space->statics));
   }
+  space->places.close();
   *space = {};
 }
 
@@ -203,6 +206,12 @@ bool space_get(Space* space, void* to, uint64_t from, uint64_t bytes, Message* w
   space->moved_out += bytes;
   if (space->device) return check(space, "cuMemcpyDtoHAsync", space->device->driver.copy_out(to, from, bytes, space->device->stream), why);
   memcpy(to, reinterpret_cast<const void*>(from), bytes);
+  return true;
+}
+
+bool space_copy(Space* space, uint64_t to, uint64_t from, uint64_t bytes, Message* why) {
+  if (space->device) return check(space, "cuMemcpyDtoDAsync", space->device->driver.copy_within(to, from, bytes, space->device->stream), why);
+  memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
   return true;
 }
 
@@ -235,7 +244,7 @@ const char* space_view(Space* space, uint64_t address, uint64_t bytes, Message* 
 void space_reset(Space* space, uint64_t staged) {
   if (!space->device) {
     // Pages go back to the system, so that a program with many calls stays small and a stale read shows as zeros.
-    madvise(space->staging, space->heap_bytes, MADV_DONTNEED);
+    madvise(space->staging, space->places.floor() & ~4095ull, MADV_DONTNEED);
     return;
   }
   if (staged > kKeptStaging) madvise(space->staging, staged, MADV_DONTNEED);

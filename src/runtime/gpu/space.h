@@ -2,11 +2,12 @@
 // block is host memory, and device addresses are host addresses.
 //
 //   base: results | control | queue 0 | queue 1 | threads | heap ............ |
-//                                                           ^ grows up: nodes   ^ grows down: big blocks of the arguments
+//                                                           ^ grows up: nodes   ^ places: big blocks, for a call or longer
 // A call's result ends where the control block starts and its first task follows it, so that one copy starts a call and one copy looks at it.
 #pragma once
 #include "runtime/gpu/device.h"
 #include "runtime/gpu/device_abi.h"
+#include "runtime/gpu/places.h"
 
 namespace bendc::rt::gpu {
 
@@ -14,6 +15,8 @@ struct Space {
   Device* device;            // null: emulated
   uint64_t base, bytes;
   uint64_t control, threads, queues[2], heap, heap_bytes;
+  Places places;             // of the heap's upper end
+  uint64_t reached;          // heap bytes that the last call's nodes may have used
   uint32_t queue_capacity;
   uint32_t resident_threads;
   uint32_t task_stride;
@@ -26,13 +29,15 @@ struct Space {
   uint64_t ahead;            // pages to fetch at the next miss in sequence
   const char* statics;       // host copy of the device's immortal nodes
   char* pinned;              // host copy of results, control block and first task
+  char* bounce;              // kBounceBytes of page-locked memory; null: emulated
   uint64_t moved_in, moved_out;
   uint32_t dirty_threads;    // thread records that the last call may have written
   void* rounds_graph;        // kGraphRounds times bend_round and bend_flip; null: launched one by one
 };
 
 inline constexpr uint64_t kPage = 1u << 16;
-inline constexpr uint64_t kControlBytes = 768;       // the control block up to queue 0
+inline constexpr uint64_t kBounceBytes = 1u << 20;
+inline constexpr uint64_t kControlBytes = 1024;      // the control block up to queue 0
 inline constexpr uint64_t kResultBytes = 1u << 16;   // room for a result by value; entries with more are refused
 
 // `wanted`: 0 takes a share of the free memory. `capacity`: records a queue, 0 for the default.
@@ -44,6 +49,8 @@ inline constexpr uint32_t kGraphRounds = 8;
 // Copies are in order on the device's stream; a `get` is there after space_wait. False: `why` has the driver's text.
 [[nodiscard]] bool space_put(Space* space, uint64_t to, const void* from, uint64_t bytes, Message* why);
 [[nodiscard]] bool space_get(Space* space, void* to, uint64_t from, uint64_t bytes, Message* why);
+// Device bytes to another place on the device.
+[[nodiscard]] bool space_copy(Space* space, uint64_t to, uint64_t from, uint64_t bytes, Message* why);
 [[nodiscard]] bool space_zero(Space* space, uint64_t to, uint64_t bytes, Message* why);
 [[nodiscard]] bool space_wait(Space* space, Message* why);
 

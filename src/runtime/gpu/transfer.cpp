@@ -74,9 +74,16 @@ const BendLayout* object_layout(Transfer* t, const char* object) {
 
 // ---- in ----
 
+// The device's heap has `bytes` free above `used`, if need be without the blocks that are idle there.
+bool has_room(Transfer* t, uint64_t used, uint64_t bytes) {
+  const Places& places = t->space->places;
+  if (used + bytes <= places.floor()) return true;
+  return residency_make_room(t->residency, used, bytes, t->why) && used + bytes <= places.floor();
+}
+
 char* stage(Transfer* t, uint64_t bytes) {
   uint64_t at = (t->used + 15) & ~15ull;
-  if (at + bytes > t->space->staging_bytes || at + bytes > t->top) {
+  if (at + bytes > t->space->staging_bytes || !has_room(t, at, bytes)) {
     t->full = true;
     return nullptr;
   }
@@ -105,6 +112,26 @@ uint64_t send_node(Transfer* t, char* node, const BendLayout* layout, bool owned
   return device_address(t, copy);
 }
 
+// A place of the device's own for a large block: where it is resident, where it becomes resident, or for this call. False: there is no room.
+bool place_block(Transfer* t, Block* b, uint64_t bytes) {
+  Space* space = t->space;
+  if (can_reside(t->residency, bytes)) {
+    b->resident = resident_of(b->host);
+    if (!b->resident) b->resident = residency_link(t->residency, b->host, bytes, t->used);
+    if (!b->resident) return false;
+    b->resident->in_call = true;
+    b->device = device_block(b->resident);
+    return true;
+  }
+  // The slots, not the header, start a 128-byte line.
+  b->place = space->places.take(bytes + 128, t->used);
+  if (b->place == kNoPlace && has_room(t, t->used, bytes + 128 + kPlaceStep)) b->place = space->places.take(bytes + 128, t->used);
+  if (b->place == kNoPlace) return false;
+  b->device = space->heap + b->place + 128 - BEND_ARRAY_HEADER;
+  t->straight = true;
+  return true;
+}
+
 uint64_t send_block(Transfer* t, char* block, uint32_t log2, const BendLayout* element, bool owned) {
   bool shared = count_read(&count_of(block)) != 1;
   if (shared) {
@@ -116,32 +143,27 @@ uint64_t send_block(Transfer* t, char* block, uint32_t log2, const BendLayout* e
     }
   }
   uint64_t bytes = array_bytes(log2, element);
+  Block b = {block, 0, element, nullptr, nullptr, kNoPlace, log2, 1, owned ? 1u : 0u, false, false, {0, 0, 0, 0}};
   bool straight = element->slot_count == 0 && bytes >= kStraight;
-  char* staged = nullptr;
-  uint64_t device;
   if (straight) {
-    // The slots, not the header, start a 128-byte line.
-    uint64_t room = (bytes + 255) & ~127ull;
-    if (room > t->top || t->top - room < t->used) {
+    if (!place_block(t, &b, bytes)) {
       t->full = true;
       return 0;
     }
-    t->top -= room;
-    device = ((t->space->heap + t->top + BEND_ARRAY_HEADER + 127) & ~127ull) - BEND_ARRAY_HEADER;
   } else {
-    staged = stage(t, bytes);
-    if (!staged) return 0;
-    memcpy(staged, block, bytes);
-    count_of(staged) = 1;
-    device = device_address(t, staged);
-    push(t, staged + BEND_ARRAY_HEADER, element, 1ull << log2, owned);
+    b.staged = stage(t, bytes);
+    if (!b.staged) return 0;
+    memcpy(b.staged, block, bytes);
+    count_of(b.staged) = 1;
+    b.device = device_address(t, b.staged);
+    push(t, b.staged + BEND_ARRAY_HEADER, element, 1ull << log2, owned);
   }
   if (shared || straight) {
     reserve_one(t->worker, &t->blocks, t->block_count, &t->block_capacity);
-    t->blocks[t->block_count++] = {block, device, element, staged, log2, 1, owned ? 1u : 0u, false};
+    t->blocks[t->block_count++] = b;
     if (shared) t->memo.add(t->worker, reinterpret_cast<uint64_t>(block), t->block_count);
   }
-  return device;
+  return b.device;
 }
 
 void send_word(Transfer* t, const BendSlot* slot, char* place, bool owned) {
@@ -174,22 +196,28 @@ bool consumes(const BendLayout* owned, const BendSlot* slot) {
   return false;
 }
 
-// The image, then what moves straight, with counts that are final now.
+// The image and the blocks with places, with counts that are final now.
 bool put_all(Transfer* t) {
   Space* space = t->space;
   for (uint64_t i = 0; i < t->block_count; ++i) {
     Block* b = &t->blocks[i];
     uint32_t held = count_read(&count_of(b->host));
     b->kept = held > 1 && held > b->owned;
-    uint32_t header[4] = {b->references + (b->kept ? 1u : 0u), 0, 0, 0};
+    b->header[0] = b->references + (b->kept ? 1u : 0u);
     if (b->staged) {
-      memcpy(b->staged, header, 4);
+      memcpy(b->staged, b->header, 4);
       continue;
     }
-    if (!space_put(space, b->device, header, sizeof header, t->why)) return false;
-    if (!space_put(space, b->device + BEND_ARRAY_HEADER, b->host + BEND_ARRAY_HEADER, array_bytes(b->log2, b->element) - BEND_ARRAY_HEADER, t->why)) return false;
+    if (!space_put(space, b->device, b->header, sizeof b->header, t->why)) return false;
+    if (b->resident) {
+      if (!resident_send(b->resident, t->why)) return false;
+      count_up(&count_of(b->host));
+    } else if (!space_put(space, b->device + BEND_ARRAY_HEADER, b->host + BEND_ARRAY_HEADER, array_bytes(b->log2, b->element) - BEND_ARRAY_HEADER, t->why)) {
+      return false;
+    }
   }
-  return space_put(space, space->heap, space->staging, t->used, t->why);
+  // Idle blocks leave a quarter of the heap to a call that may need it.
+  return residency_make_room(t->residency, t->used, space->heap_bytes / 4, t->why) && space_put(space, space->heap, space->staging, t->used, t->why);
 }
 
 // ---- out ----
@@ -223,14 +251,31 @@ char* receive_node(Transfer* t, uint64_t address, const BendLayout* layout) {
   return node;
 }
 
+// A block of the arguments: the reference that the call holds goes to the result's first handle, unless the host keeps the block anyway.
+char* receive_known(Block* b) {
+  if (b->kept || b->returned) count_up(&count_of(b->host));
+  b->returned = true;
+  return b->host;
+}
+
+// A large block that the call made: it stays on the device when there is room for it.
+bool adopt(Transfer* t, char* block, uint64_t address, uint64_t bytes) {
+  if (!can_reside(t->residency, bytes)) return false;
+  Resident* resident = residency_adopt(t->residency, block, bytes, address, t->why);
+  if (!resident) return false;
+  resident->in_call = false;
+  return true;
+}
+
 char* receive_block(Transfer* t, uint64_t address, uint32_t log2, const BendLayout* element) {
   if (uint64_t* seen = t->memo.find(address)) {
+    if (*seen <= t->block_count) return receive_known(&t->blocks[*seen - 1]);
     char* block = reinterpret_cast<char*>(*seen);
     count_up(&count_of(block));
     return block;
   }
   uint64_t bytes = array_bytes(log2, element);
-  bool straight = element->slot_count == 0 && bytes >= kStraight && t->space->device;
+  bool straight = element->slot_count == 0 && bytes >= kStraight;
   const char* view = space_view(t->space, address, straight ? BEND_ARRAY_HEADER : bytes, t->why);
   if (!view || log2 > BEND_MAX_ARRAY_CLASS) {
     broken(t);
@@ -240,14 +285,15 @@ char* receive_block(Transfer* t, uint64_t address, uint32_t log2, const BendLayo
   uint32_t count;
   memcpy(&count, view, 4);
   if (straight) {
-    if (!space_get(t->space, block + BEND_ARRAY_HEADER, address + BEND_ARRAY_HEADER, bytes - BEND_ARRAY_HEADER, t->why)) broken(t);
+    if (!adopt(t, block, address, bytes) && !space_get(t->space, block + BEND_ARRAY_HEADER, address + BEND_ARRAY_HEADER, bytes - BEND_ARRAY_HEADER, t->why)) broken(t);
   } else {
     memcpy(block + BEND_ARRAY_HEADER, view + BEND_ARRAY_HEADER, bytes - BEND_ARRAY_HEADER);
     push(t, block + BEND_ARRAY_HEADER, element, 1ull << log2, true);
   }
   memset(block, 0, BEND_ARRAY_HEADER);
   count_of(block) = 1;
-  if (count != 1) t->memo.add(t->worker, address, reinterpret_cast<uint64_t>(block));
+  // The device leaves the counts of large unboxed blocks as they are.
+  if (count != 1 || bytes > BEND_DEVICE_SMALL) t->memo.add(t->worker, address, reinterpret_cast<uint64_t>(block));
   return block;
 }
 
@@ -305,17 +351,34 @@ bool write_back(Transfer* t, Block* b) {
   return true;
 }
 
+// The call's own reference ends: a resident block that nobody else has dies, any other has its newest bytes on the device.
+bool let_go(Transfer* t, Block* b) {
+  if (!b->kept && !b->returned) {
+    heap_free(t->worker, b->host, array_bytes(b->log2, b->element));
+    b->resident = nullptr;
+    return true;
+  }
+  if (b->kept) {
+    [[maybe_unused]] bool last = count_down(&count_of(b->host));
+  }
+  return resident_returned(b->resident, t->why);
+}
+
 }  // namespace
 
-void transfer_open(Transfer* t, BendWorker* worker, Space* space, Message* why) {
+void transfer_open(Transfer* t, BendWorker* worker, Space* space, Residency* residency, Message* why) {
   *t = {};
   t->worker = worker;
   t->space = space;
+  t->residency = residency;
   t->why = why;
-  t->top = space->heap_bytes;
 }
 
 void transfer_close(Transfer* t) {
+  for (uint64_t i = 0; i < t->block_count; ++i) {
+    if (t->blocks[i].place != kNoPlace) t->space->places.give(t->blocks[i].place);
+    if (t->blocks[i].resident) t->blocks[i].resident->in_call = false;
+  }
   t->memo.close();
   free(t->items);
   free(t->blocks);
@@ -337,12 +400,14 @@ Sent send_arguments(Transfer* t, const BendGpuEntry* entry, const char* payload,
 bool receive_result(Transfer* t, const BendGpuEntry* entry, char* place) {
   t->memo.clear();
   for (uint64_t i = 0; i < t->block_count; ++i)
-    if (t->blocks[i].kept) t->memo.add(t->worker, t->blocks[i].device, reinterpret_cast<uint64_t>(t->blocks[i].host));
+    if (t->blocks[i].kept || t->blocks[i].resident) t->memo.add(t->worker, t->blocks[i].device, i + 1);
   auto receive = [&](const BendSlot* slot, char* at, bool) { receive_word(t, slot, at); };
   each_word(&entry->result, place, [&](const BendSlot* slot, char* at) { receive_word(t, slot, at); });
   walk(t, receive);
   for (uint64_t i = 0; i < t->block_count && !t->failed; ++i) {
-    if (t->blocks[i].kept && !write_back(t, &t->blocks[i])) t->failed = true;
+    Block* b = &t->blocks[i];
+    if (b->resident) t->failed = !let_go(t, b);
+    else if (b->kept && !write_back(t, b)) t->failed = true;
     walk(t, receive);
   }
   return !t->failed && space_wait(t->space, t->why);

@@ -1,22 +1,30 @@
 // Values between host and device, by the layouts of abi.h: deep copies that keep sharing. Going in, a node's or block's count becomes the number
-// of references inside the arguments; coming out, the number of references in the result. Unboxed arrays of some size move straight between the
-// host's block and the device's. A block that other host handles share keeps its place: the device's copy is written back to it after the call.
+// of references inside the arguments; coming out, the number of references in the result. Unboxed arrays of some size have places of their own on
+// the device: above kLargeMax they stay there (residency.h), smaller ones move straight between the host's block and the device's. A block that
+// other host handles share stays the same block: what the device wrote comes back to it.
 #pragma once
 #include "runtime/gpu/address_map.h"
+#include "runtime/gpu/residency.h"
 #include "runtime/gpu/space.h"
 
 namespace bendc::rt::gpu {
 
-struct Block {               // an array of the arguments that is shared on the host, or moved straight
+struct Block {               // an array of the arguments that is shared on the host, or has a place of its own on the device
   char* host;
   uint64_t device;
   const BendLayout* element;
-  char* staged;              // its header in the staging image; null: moved straight
+  char* staged;              // its header in the staging image; null: it has a place
+  Resident* resident;        // held by one reference more from before the arguments are dropped until the result is there
+  uint64_t place;            // for this call; kNoPlace: resident or staged
   uint32_t log2;
   uint32_t references;       // inside the arguments
   uint32_t owned;            // of those, ones that the call consumes
   bool kept;                 // the host holds handles beside the arguments
+  bool returned;             // a resident block that is in the result
+  uint32_t header[4];        // as the device gets it
 };
+
+inline constexpr uint64_t kNoPlace = UINT64_MAX;
 
 // A value yet to be walked: `count` elements of `layout` at `place`, those before `index` done.
 struct Item {
@@ -29,19 +37,20 @@ struct Item {
 struct Transfer {
   BendWorker* worker;
   Space* space;
-  AddressMap memo;           // in: host node -> staged copy, host block -> 1 + index in blocks; out: device node -> host node
+  Residency* residency;
+  AddressMap memo;           // in: host node -> staged copy, host block -> 1 + index in blocks; out: device node -> host node, block of the arguments -> 1 + index
   Item* items;
   uint64_t item_count, item_capacity;
   Block* blocks;
   uint64_t block_count, block_capacity;
   uint64_t used;             // bytes of the staging image
-  uint64_t top;              // heap bytes below the blocks that moved straight
+  bool straight;             // some blocks moved straight: the host's must not change until they have arrived
   bool full;
   Message* why;              // set when a copy fails
   bool failed;
 };
 
-void transfer_open(Transfer* transfer, BendWorker* worker, Space* space, Message* why);
+void transfer_open(Transfer* transfer, BendWorker* worker, Space* space, Residency* residency, Message* why);
 void transfer_close(Transfer* transfer);
 
 enum class Sent : uint8_t { Done, TooLarge, Failed };

@@ -250,7 +250,7 @@ void* alloc_small(BendWorker* worker, uint64_t bytes) {
 
 void* alloc_huge(BendWorker* worker, uint64_t bytes) {
   Heap* heap = &worker->runtime->heap;
-  uint64_t size = mapping_bytes(bytes + kBlockStart);
+  uint64_t size = mapping_bytes(bytes + kHugeStart);
   pthread_mutex_lock(&heap->lock);
   char* begin = nullptr;
   for (auto& entry : heap->cache) {
@@ -269,13 +269,15 @@ void* alloc_huge(BendWorker* worker, uint64_t bytes) {
     heap->huge = noted;
   }
   pthread_mutex_unlock(&heap->lock);
-  return begin + kBlockStart;
+  char* block = begin + kHugeStart;
+  block_pager(block) = nullptr;
+  return block;
 }
 
 void free_huge(BendWorker* worker, char* block, uint64_t bytes) {
   Heap* heap = &worker->runtime->heap;
-  char* begin = block - kBlockStart;
-  uint64_t size = mapping_bytes(bytes + kBlockStart);
+  char* begin = block - kHugeStart;
+  uint64_t size = mapping_bytes(bytes + kHugeStart);
   pthread_mutex_lock(&heap->lock);
   if (heap->debug) {
     HugeBlock** link = &heap->huge;
@@ -290,6 +292,9 @@ void free_huge(BendWorker* worker, char* block, uint64_t bytes) {
     *link = noted->next;
     free(noted);
   }
+  pthread_mutex_unlock(&heap->lock);
+  if (BlockPager* pager = block_pager(block)) pager->release(pager);
+  pthread_mutex_lock(&heap->lock);
   auto* place = &heap->cache[0];
   for (auto& entry : heap->cache)
     if (!entry.begin) place = &entry;

@@ -22,6 +22,15 @@ inline constexpr uint64_t kLargeMax = 1ull << 20;
 inline constexpr uint32_t kLargeClasses = 96;   // 2^9..2^20, 8 a doubling
 inline constexpr uint32_t kCachedBlocks = 8;
 
+// Whoever looks after the pages of a block above kLargeMax while the block lives, told before its memory is used for something else.
+struct BlockPager {
+  void (*release)(BlockPager* pager);
+};
+
+// A block above kLargeMax starts so that what follows an array's header starts a page; the page before holds the header and, at its start, the pager.
+inline constexpr uint64_t kHugeStart = 4096 - BEND_ARRAY_HEADER;
+[[nodiscard]] inline BlockPager*& block_pager(char* huge_block) { return *reinterpret_cast<BlockPager**>(huge_block - kHugeStart); }
+
 struct Segment {
   Segment* next;
   char* begin;
