@@ -23,6 +23,8 @@ LinkResult link_executable(std::string_view object, const std::vector<EffectFile
   words.insert(words.end(), {archive, "-static-libgcc", "-pthread", "-ldl", "-lm"});
 #if defined(__SANITIZE_THREAD__)
   words.emplace_back("-fsanitize=thread");
+#elif defined(__SANITIZE_ADDRESS__)
+  words.emplace_back("-fsanitize=address,undefined");
 #endif
   ToolResult ran = run_c_compiler(std::move(words));
   if (!ran.started) return {false, ran.message, objects.output};

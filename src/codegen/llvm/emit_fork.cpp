@@ -10,6 +10,7 @@
 #include <cstddef>
 
 #include "codegen/llvm/emitter.h"
+#include "codegen/llvm/sanitize.h"
 
 namespace bendc::codegen {
 
@@ -19,6 +20,7 @@ using flow::VarId;
 namespace {
 constexpr uint32_t kDataOffset = offsetof(BendForkTask, data);
 constexpr auto kMonotonic = llvm::AtomicOrdering::Monotonic;
+constexpr auto kPop = kWatchThreads ? llvm::AtomicOrdering::SequentiallyConsistent : kMonotonic;
 
 uint32_t round_up_8(uint32_t bytes) { return (bytes + 7) / 8 * 8; }
 }  // namespace
@@ -132,11 +134,11 @@ void FuncEmitter::fork(const flow::Node& node) {
   for (size_t i = 1; i < count; ++i) {
     const flow::CallSite& site = node.calls[i];
     llvm::BasicBlock *ours = m_.block(b_, "task.ours"), *doubt = m_.block(b_, "task.doubt"), *taken = m_.block(b_, "task.taken"), *done = m_.block(b_, "task.done");
-    m_.store_tail(b_, worker_, entries[i], kMonotonic);
+    m_.store_tail(b_, worker_, entries[i], kPop);
     // Whoever takes tasks puts the processor's barrier here; the compiler must not move the load up either.
-    b_.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent, llvm::SyncScope::SingleThread);
+    if (!kWatchThreads) b_.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent, llvm::SyncScope::SingleThread);
     llvm::Value* head_word = m_.load(b_, m_.ptr, worker_, offsetof(BendWorker, task_head), ModuleEmitter::Region::Worker);
-    llvm::Value* head = m_.load_shared(b_, m_.i32, head_word, 0, kMonotonic);
+    llvm::Value* head = m_.load_shared(b_, m_.i32, head_word, 0, kPop);
     llvm::Value* place = b_.CreateTrunc(b_.CreatePtrToInt(entries[i], m_.i64), m_.i32);
     b_.CreateCondBr(b_.CreateICmpULT(head, place), ours, doubt);
     b_.SetInsertPoint(doubt);

@@ -9,6 +9,7 @@
 #include <cstddef>
 
 #include "codegen/llvm/emitter.h"
+#include "codegen/llvm/sanitize.h"
 #include "support/internal.h"
 
 namespace bendc::codegen {
@@ -139,7 +140,7 @@ void ModuleEmitter::store_frame(Builder& b, TypeId type, LeafSpan leaves, llvm::
 
 llvm::Value* ModuleEmitter::alloc(Builder& b, llvm::Value* worker, uint32_t bytes) {
   if (on_device()) return device_alloc(b, worker, bytes);
-  if (bytes > BEND_MAX_SMALL) return call_runtime(b, Rt::bend_alloc_large, {worker, llvm::ConstantInt::get(i64, bytes)});
+  if (bytes > BEND_MAX_SMALL || kWatchAddresses) return call_runtime(b, Rt::bend_alloc_large, {worker, llvm::ConstantInt::get(i64, bytes)});
   llvm::Function* function = helper("bend.alloc." + std::to_string(bytes), llvm::FunctionType::get(ptr, {ptr}, false), [&](llvm::Function* fn, Builder& body) {
     fn->addFnAttr(llvm::Attribute::AlwaysInline);
     llvm::Value* self = fn->getArg(0);
@@ -176,7 +177,7 @@ llvm::Value* ModuleEmitter::alloc(Builder& b, llvm::Value* worker, uint32_t byte
 void ModuleEmitter::free(Builder& b, llvm::Value* worker, llvm::Value* node, uint32_t bytes) {
   if (!flow.owned) return;
   if (on_device()) return device_free(b, worker, node, bytes);
-  if (bytes > BEND_MAX_SMALL) {
+  if (bytes > BEND_MAX_SMALL || kWatchAddresses) {
     call_runtime(b, Rt::bend_free_large, {worker, node, llvm::ConstantInt::get(i64, bytes)});
     return;
   }

@@ -6,6 +6,7 @@
 
 #include "codegen/llvm/emitter.h"
 #include "codegen/llvm/machine.h"
+#include "codegen/llvm/sanitize.h"
 #include "codegen/llvm/sign_shift.h"
 #include "codegen/llvm/unroll_recursion.h"
 
@@ -54,15 +55,7 @@ std::string optimize_module(IrModule& module, const Machine& machine, int level)
     unroll_recursion(*module.module);
   }
   std::string problem = run_pipeline(module, machine, pipeline_of(level));
-#if defined(__SANITIZE_THREAD__)
-  // A compiler built with ThreadSanitizer makes programs that are watched too.
-  if (problem.empty() && !module.module->getTargetTriple().isNVPTX()) {
-    for (llvm::Function& function : *module.module)
-      if (!function.isDeclaration()) function.addFnAttr(llvm::Attribute::SanitizeThread);
-    problem = run_pipeline(module, machine, "tsan-module,function(tsan)");
-  }
-#endif
-  return problem;
+  return problem.empty() ? sanitize_module(module, machine) : problem;
 }
 
 }  // namespace bendc::codegen

@@ -15,13 +15,17 @@ extern "C" {
 #undef BENDC_EFFECT
 }
 
-#if defined(__SANITIZE_THREAD__)
 extern "C" {
+#if defined(__SANITIZE_THREAD__)
 #define BENDC_TSAN(name) void name();
 #include "codegen/llvm/tsan.def"
 #undef BENDC_TSAN
-}
+#elif defined(__SANITIZE_ADDRESS__)
+#define BENDC_ASAN(name) void name();
+#include "codegen/llvm/asan.def"
+#undef BENDC_ASAN
 #endif
+}
 
 namespace bendc::codegen {
 
@@ -38,6 +42,10 @@ std::vector<Symbol> runtime_symbols() {
 #define BENDC_TSAN(name) add(#name, &name);
 #include "codegen/llvm/tsan.def"
 #undef BENDC_TSAN
+#elif defined(__SANITIZE_ADDRESS__)
+#define BENDC_ASAN(name) add(#name, &name);
+#include "codegen/llvm/asan.def"
+#undef BENDC_ASAN
 #endif
   // What LLVM may call on its own: block operations, and roundings on CPUs without the instruction.
   add("memcpy", static_cast<void* (*)(void*, const void*, size_t)>(&std::memcpy));

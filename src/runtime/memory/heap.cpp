@@ -45,10 +45,12 @@ char* map_bytes(Heap* heap, uint64_t bytes) {
     madvise(begin, bytes, MADV_HUGEPAGE);
   }
   heap->mapped += bytes;
+  close_memory(begin, bytes);
   return begin;
 }
 
 void unmap_bytes(Heap* heap, char* begin, uint64_t bytes) {
+  open_memory(begin, bytes);
   munmap(begin, bytes);
   heap->mapped -= bytes;
 }
@@ -120,7 +122,7 @@ char* take_chunk(BendWorker* worker, uint64_t least, uint64_t* size) {
 }
 
 void push(void** list, void* node) {
-  *static_cast<void**>(node) = *list;
+  set_free_link(node, 0, *list);
   *list = node;
 }
 
@@ -162,11 +164,12 @@ void** list_of(BendWorker* worker, uint32_t code) {
 }
 
 // The link between the free lists of one class in the pool.
-void*& next_list(void* list) { return static_cast<void**>(list)[1]; }
+void* next_list(const void* list) { return free_link(list, 1); }
+void set_next_list(void* list, void* next) { set_free_link(list, 1, next); }
 
 void give_lists(Heap* heap, uint32_t code, void* first, void* last) {
   void* top = __atomic_load_n(&heap->pool[code], __ATOMIC_RELAXED);
-  do next_list(last) = top;
+  do set_next_list(last, top);
   while (!__atomic_compare_exchange_n(&heap->pool[code], &top, first, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 }
 
@@ -232,7 +235,7 @@ void* alloc_small(BendWorker* worker, uint64_t bytes) {
   void* node = worker->free_lists[index];
   if (!node && static_cast<uint64_t>(worker->limit - worker->bump) < bytes && take_list(worker, index)) node = worker->free_lists[index];
   if (node) {
-    worker->free_lists[index] = *static_cast<void**>(node);
+    worker->free_lists[index] = free_link(node, 0);
     return node;
   }
   if (worker->runtime->heap.debug) return fresh_large(worker, bytes, index);
@@ -307,6 +310,26 @@ void free_huge(BendWorker* worker, char* block, uint64_t bytes) {
   pthread_mutex_unlock(&heap->lock);
 }
 
+// A node of the size, a multiple of 8.
+void* take(BendWorker* worker, uint64_t bytes) {
+  if (bytes <= BEND_MAX_SMALL) return alloc_small(worker, bytes);
+  if (bytes > kLargeMax) return alloc_huge(worker, bytes);
+  uint32_t index = large_class(bytes);
+  void** list = &worker_heap(worker)->lists[index];
+  if (*list || take_list(worker, BEND_CLASSES + index)) {
+    void* node = *list;
+    *list = free_link(node, 0);
+    return node;
+  }
+  return fresh_large(worker, large_class_bytes(index), BEND_CLASSES + index);
+}
+
+void put_back(BendWorker* worker, void* node, uint64_t bytes) {
+  if (bytes <= BEND_MAX_SMALL) push(&worker->free_lists[bytes / 8], node);
+  else if (bytes > kLargeMax) free_huge(worker, static_cast<char*>(node), bytes);
+  else push(&worker_heap(worker)->lists[large_class(bytes)], node);
+}
+
 }  // namespace
 
 void heap_open(Heap* heap, uint64_t most, bool debug) {
@@ -321,6 +344,7 @@ void heap_close(Heap* heap) {
   drop_cache(heap);
   while (Segment* s = heap->segments) {
     heap->segments = s->next;
+    open_memory(s->begin, s->size);
     munmap(s->begin, s->size);
     free(s->starts);
     free(s);
@@ -344,23 +368,33 @@ void worker_heap_close(BendWorker* worker) {
 
 void* heap_alloc(BendWorker* worker, uint64_t bytes) {
   bytes = node_bytes(bytes);
-  if (bytes <= BEND_MAX_SMALL) return alloc_small(worker, bytes);
-  if (bytes > kLargeMax) return alloc_huge(worker, bytes);
-  uint32_t index = large_class(bytes);
-  void** list = &worker_heap(worker)->lists[index];
-  if (*list || take_list(worker, BEND_CLASSES + index)) {
-    void* node = *list;
-    *list = *static_cast<void**>(node);
-    return node;
-  }
-  return fresh_large(worker, large_class_bytes(index), BEND_CLASSES + index);
+  void* node = take(worker, bytes + kRedzone);
+  open_memory(node, bytes);
+  return node;
 }
 
 void heap_free(BendWorker* worker, void* node, uint64_t bytes) {
   bytes = node_bytes(bytes);
-  if (bytes <= BEND_MAX_SMALL) push(&worker->free_lists[bytes / 8], node);
-  else if (bytes > kLargeMax) free_huge(worker, static_cast<char*>(node), bytes);
-  else push(&worker_heap(worker)->lists[large_class(bytes)], node);
+  touch_memory(node);
+  close_memory(node, bytes);
+  bytes += kRedzone;
+  if (kPoisons && bytes <= kLargeMax) {
+    WorkerHeap* own = worker_heap(worker);
+    auto& place = own->quarantine[own->oldest];
+    if (place.node) put_back(worker, place.node, place.bytes);
+    place = {node, bytes};
+    own->oldest = (own->oldest + 1) % kQuarantined;
+    return;
+  }
+  put_back(worker, node, bytes);
+}
+
+void heap_end_quarantine(BendWorker* worker) {
+  if (!kPoisons) return;
+  for (auto& place : worker_heap(worker)->quarantine) {
+    if (place.node) put_back(worker, place.node, place.bytes);
+    place = {nullptr, 0};
+  }
 }
 
 void heap_share(BendWorker* worker) {
@@ -378,7 +412,7 @@ void heap_give_all(BendWorker* worker) {
     void** list = list_of(worker, code);
     void*& stash = worker_heap(worker)->stash[code];
     if (*list) {
-      next_list(*list) = stash;
+      set_next_list(*list, stash);
       stash = *list;
       *list = nullptr;
     }

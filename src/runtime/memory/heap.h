@@ -15,6 +15,7 @@
 #include <stddef.h>
 
 #include "runtime/abi.h"
+#include "runtime/memory/poison.h"
 
 namespace bendc::rt {
 
@@ -70,6 +71,11 @@ struct WorkerHeap {       // behind BendWorker.private_state
   char* limit;
   void* stash[BEND_CLASSES + kLargeClasses];   // lists taken from the pool and not yet used, linked as there
   uint64_t chunks_seen;   // Heap.chunks_taken when this worker last shared its lists
+  struct {                // the last frees, in a ring, where memory is poisoned (poison.h)
+    void* node;
+    uint64_t bytes;
+  } quarantine[kQuarantined];
+  uint32_t oldest;
 };
 
 void heap_open(Heap* heap, uint64_t most, bool debug);
@@ -84,6 +90,9 @@ void heap_free(BendWorker* worker, void* node, uint64_t bytes);
 // Hands this worker's free lists over when others have run out of theirs meanwhile (cheap when not), or in any case.
 void heap_share(BendWorker* worker);
 void heap_give_all(BendWorker* worker);
+
+// What waits in the worker's quarantine becomes free.
+void heap_end_quarantine(BendWorker* worker);
 
 // Zeroed memory of the C library for the runtime's own tables. Never null: error 3.
 [[nodiscard]] void* system_alloc(BendWorker* worker, uint64_t bytes);

@@ -28,7 +28,7 @@ struct Walk {
   }
 
   bool mark_list(void* head, uint32_t code) {
-    for (char* node = static_cast<char*>(head); node; node = *reinterpret_cast<char**>(node)) {
+    for (char* node = static_cast<char*>(head); node; node = static_cast<char*>(free_link(node, 0))) {
       Segment* s = find(node);
       if (!s || (reinterpret_cast<uint64_t>(node) & 7) != 0) {
         report("is in a free list but outside the heap", node, code);
@@ -54,15 +54,16 @@ struct Walk {
 HeapReport heap_check(Heap* heap, BendWorker* workers, uint32_t worker_count) {
   HeapReport result = {0, 0, false};
   Walk walk{heap};
+  for (uint32_t w = 0; w < worker_count; ++w) heap_end_quarantine(&workers[w]);
   for (uint32_t w = 0; w < worker_count && !result.corrupt; ++w) {
     for (uint32_t c = 0; c < BEND_CLASSES && !result.corrupt; ++c) result.corrupt = !walk.mark_list(workers[w].free_lists[c], c);
     WorkerHeap* own = static_cast<WorkerHeap*>(workers[w].private_state);
     for (uint32_t c = 0; c < kLargeClasses && !result.corrupt; ++c) result.corrupt = !walk.mark_list(own->lists[c], BEND_CLASSES + c);
     for (uint32_t c = 0; c < BEND_CLASSES + kLargeClasses; ++c)
-      for (void* list = own->stash[c]; list && !result.corrupt; list = static_cast<void**>(list)[1]) result.corrupt = !walk.mark_list(list, c);
+      for (void* list = own->stash[c]; list && !result.corrupt; list = free_link(list, 1)) result.corrupt = !walk.mark_list(list, c);
   }
   for (uint32_t c = 0; c < BEND_CLASSES + kLargeClasses; ++c)
-    for (void* list = heap->pool[c]; list && !result.corrupt; list = static_cast<void**>(list)[1]) result.corrupt = !walk.mark_list(list, c);
+    for (void* list = heap->pool[c]; list && !result.corrupt; list = free_link(list, 1)) result.corrupt = !walk.mark_list(list, c);
   for (Segment* s = heap->segments; s; s = s->next)
     for (uint64_t i = 0; i < s->size / 8; ++i) {
       uint16_t start = s->starts[i];
