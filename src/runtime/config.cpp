@@ -15,6 +15,7 @@ constexpr uint64_t kGiB = 1ull << 30;
 constexpr uint64_t kMaxStack = 256 * kGiB;
 constexpr uint64_t kMinStack = 1ull << 16;
 constexpr uint32_t kMaxThreads = 128;
+constexpr uint64_t kMaxWatchdog = 24 * 60 * 60;
 
 bool bad_value(const char* name, const char* value, const char* expected) {
   Message m;
@@ -57,6 +58,11 @@ bool read_config(Config* config, const BendOptions* options, int argc, char** ar
   const char* seed = getenv("BEND_SCHED_SEED");
   config->sched_seed = 0;
   if (seed && !text::read_decimal(seed, strlen(seed), UINT64_MAX, &config->sched_seed)) return bad_value("BEND_SCHED_SEED", seed, "a number");
+
+  const char* watchdog = getenv("BEND_WATCHDOG");
+  uint64_t seconds = 0;
+  if (watchdog && !text::read_decimal(watchdog, strlen(watchdog), kMaxWatchdog, &seconds)) return bad_value("BEND_WATCHDOG", watchdog, "seconds, at most a day's");
+  config->watchdog_seconds = static_cast<uint32_t>(seconds);
 
   const char* debug = getenv("BEND_DEBUG_HEAP");
   if (debug && strcmp(debug, "0") != 0 && strcmp(debug, "1") != 0) return bad_value("BEND_DEBUG_HEAP", debug, "0 or 1");

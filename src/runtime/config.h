@@ -9,6 +9,7 @@ namespace bendc::rt {
 struct Config {
   uint32_t threads;       // 1..128; default: the CPUs that affinity and the control group allow
   uint64_t sched_seed;    // BEND_SCHED_SEED; 0: nothing perturbs the schedule
+  uint32_t watchdog_seconds; // BEND_WATCHDOG; 0: none (cpu/watchdog.h)
   bool debug_heap;        // BEND_DEBUG_HEAP=1
   uint64_t stack_bytes;   // BEND_STACK; default: half of the memory available at the start, at most 256 GiB
   uint64_t heap_bytes;    // BEND_HEAP; default: the machine's or the control group's memory

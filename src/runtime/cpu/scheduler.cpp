@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/cpu/clock.h"
 #include "runtime/cpu/tasks.h"
 #include "runtime/error.h"
 #include "runtime/runtime.h"
@@ -37,10 +38,12 @@ namespace {
 // 2^20 entries: as deep as forks nest before the newest run in order. Backed by memory only where used.
 constexpr uint64_t kStackBytes = (1ull << 20) * BEND_TASK_BYTES;
 constexpr uint64_t kSpinNanoseconds = 50'000;   // without work until a worker parks
+constexpr uint64_t kHelpNanoseconds = 50'000;   // waiting for a task, until a worker looks for tasks that are no part of it
 constexpr uint64_t kAskNanoseconds = 5'000;     // for gifts, between looks at the others
 constexpr uint64_t kTakeNanoseconds = 20'000;   // asking in vain until a worker takes a task itself
 constexpr uint64_t kGiveNanoseconds = 25'000;   // busy with a task, or since the last gift, before a worker gives
 constexpr uint32_t kPausesARound = 32;
+constexpr uint32_t kLongestChain = 8;   // of workers that wait for each other
 constexpr uint64_t kShareNanoseconds = 1'000'000;   // between two times that a busy worker hands free memory over
 constexpr uint64_t kFencedWakeNanoseconds = 1'000'000;
 enum : uint32_t { kRunning = 0, kParked = 1, kSummoned = 2 };
@@ -60,12 +63,6 @@ uint32_t low(const void* address) { return static_cast<uint32_t>(reinterpret_cas
 std::atomic_ref<char*> tail_of(BendWorker* worker) { return std::atomic_ref<char*>(worker->task_tail); }
 std::atomic_ref<char*> limit_of(BendWorker* worker) { return std::atomic_ref<char*>(worker->task_limit); }
 std::atomic_ref<uint32_t> state_of(BendForkTask* task) { return std::atomic_ref<uint32_t>(task->state); }
-
-uint64_t now() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(t.tv_nsec);
-}
 
 void pause_cpu() {
 #if defined(__x86_64__)
@@ -214,6 +211,11 @@ bool has_tasks(Scheduler* s, uint32_t index) {
   return low(tail_of(&s->runtime->workers[index]).load(std::memory_order_seq_cst)) > head_place(s->tasks[index].head.load(std::memory_order_seq_cst));
 }
 
+void end_idleness(WorkerTasks& own) {
+  if (uint64_t since = own.idle_since.load(std::memory_order_relaxed)) own.counts.idle += now() - since;
+  own.idle_since.store(0, std::memory_order_relaxed);
+}
+
 void run_task(BendWorker* worker, uint32_t victim, BendForkTask* task) {
   Scheduler* s = scheduler(worker);
   WorkerTasks& own = tasks_of(worker);
@@ -227,15 +229,22 @@ void run_task(BendWorker* worker, uint32_t victim, BendForkTask* task) {
     limit_of(worker).store(nullptr, std::memory_order_seq_cst);
   }
   own.busy_since = now();
+  end_idleness(own);
+  ++own.counts.run;
   TaskRun run;
   run.outer = own.running;
   run.tail = worker->task_tail;
   run.failure = nullptr;
   own.running = &run;
+  BendForkTask* waits = own.awaited.exchange(nullptr, std::memory_order_release);
+  std::atomic_ref<uint32_t>(task->reserved).store(worker->index, std::memory_order_relaxed);
   if (_setjmp(run.back) == 0) task->code(worker, task->data);
   own.running = run.outer;
+  own.awaited.store(waits, std::memory_order_release);
   if (run.failure) task->data[0] = reinterpret_cast<uint64_t>(run.failure);
-  if (uint64_t at = now(); at - own.shared >= kShareNanoseconds) {
+  uint64_t at = now();
+  own.idle_since.store(at, std::memory_order_relaxed);
+  if (at - own.shared >= kShareNanoseconds) {
     own.shared = at;
     heap_share(worker);
   }
@@ -250,30 +259,6 @@ void run_at(BendWorker* worker, uint32_t owner, uint32_t place) {
   run_task(worker, owner, reinterpret_cast<BendForkTask*>(from.base + (place - low(from.base))));
 }
 
-uint64_t asker_bit(uint32_t index) { return 1ull << (index & 63); }
-bool anybody_asks(Scheduler* s) { return (s->asking[0].load(std::memory_order_seq_cst) | s->asking[1].load(std::memory_order_seq_cst)) != 0; }
-bool asks(Scheduler* s, uint32_t index) { return (s->asking[index >> 6].load(std::memory_order_acquire) & asker_bit(index)) != 0; }
-void ask(Scheduler* s, uint32_t index) { s->asking[index >> 6].fetch_or(asker_bit(index), std::memory_order_seq_cst); }
-
-// Ends a worker's asking; false when somebody else just did.
-bool end_asking(Scheduler* s, uint32_t index) {
-  return (s->asking[index >> 6].fetch_and(~asker_bit(index), std::memory_order_seq_cst) & asker_bit(index)) != 0;
-}
-
-// Ends the asking of some worker; false when nobody asks.
-bool pick_asker(Scheduler* s, WorkerTasks& own, uint32_t* index) {
-  const uint32_t from = static_cast<uint32_t>(random_next(own) % 128);
-  for (uint32_t half = 0; half < 2; ++half) {
-    const uint32_t word = (from >> 6) ^ half;
-    while (uint64_t set = s->asking[word].load(std::memory_order_seq_cst)) {
-      const uint64_t above = set & ~(asker_bit(from) - 1);
-      *index = word * 64 + static_cast<uint32_t>(__builtin_ctzll(above ? above : set));
-      if (end_asking(s, *index)) return true;
-    }
-  }
-  return false;
-}
-
 // The worker's oldest task to one who asks. False when it has none to give.
 bool give(BendWorker* worker) {
   Scheduler* s = scheduler(worker);
@@ -282,31 +267,36 @@ bool give(BendWorker* worker) {
   uint64_t seen = own.head.load(std::memory_order_seq_cst);
   uint32_t index;
   if (tail <= head_place(seen)) return false;
-  if (!pick_asker(s, own, &index)) return true;
+  Askers* set = &own.asking;
+  if (!set->pick(random_next(own), &index)) {
+    set = &s->asking;
+    if (!set->pick(random_next(own), &index)) return true;
+  }
   while (tail > head_place(seen)) {
     uint32_t place = head_place(seen);
     if (!own.head.compare_exchange_strong(seen, with_place(seen, place + BEND_TASK_BYTES), std::memory_order_seq_cst)) continue;
+    ++own.counts.given;
     s->tasks[index].gift.store((1ull + worker->index) << 32 | place, std::memory_order_seq_cst);
     return true;
   }
   // Thieves were faster.
-  ask(s, index);
+  set->add(index);
   return false;
 }
 
 // Asks until `task` is done, a gift has come and been run (true), or for kAskNanoseconds.
-bool ask_and_run(BendWorker* worker, BendForkTask* task) {
+bool ask_and_run(BendWorker* worker, BendForkTask* task, Askers& set) {
   Scheduler* s = scheduler(worker);
   WorkerTasks& own = tasks_of(worker);
-  ask(s, worker->index);
+  set.add(worker->index);
   for (uint64_t from = now();;) {
     for (uint32_t i = 0; i < kPausesARound && own.gift.load(std::memory_order_relaxed) == 0; ++i) pause_cpu();
     bool finished = task ? state_of(task).load(std::memory_order_acquire) != kTaskOpen : s->stopping.load(std::memory_order_acquire) != 0;
     if (own.gift.load(std::memory_order_relaxed) == 0 && !finished && now() - from < kAskNanoseconds) continue;
     perturb(worker);
-    if (end_asking(s, worker->index)) return false;
+    if (set.remove(worker->index)) return false;
     // Somebody is about to give, or to find that there is nothing to give.
-    while (own.gift.load(std::memory_order_acquire) == 0 && !asks(s, worker->index)) pause_cpu();
+    while (own.gift.load(std::memory_order_acquire) == 0 && !set.has(worker->index)) pause_cpu();
     if (uint64_t gift = own.gift.exchange(0, std::memory_order_seq_cst)) {
       run_at(worker, static_cast<uint32_t>(gift >> 32) - 1, static_cast<uint32_t>(gift));
       return true;
@@ -322,33 +312,55 @@ void poke(BendWorker* worker) {
     if (i != worker->index && has_tasks(s, i)) limit_of(&s->runtime->workers[i]).store(nullptr, std::memory_order_seq_cst);
 }
 
-bool take_and_run(BendWorker* worker) {
+bool take_from(BendWorker* worker, uint32_t victim) {
   Scheduler* s = scheduler(worker);
   WorkerTasks& own = tasks_of(worker);
+  BendWorker* other = &s->runtime->workers[victim];
+  WorkerTasks& others = s->tasks[victim];
+  // One thief a victim: each costs a barrier in every running thread.
+  if (!has_tasks(s, victim) || others.visited.exchange(1, std::memory_order_acquire) != 0) return false;
+  uint32_t place;
+  bool taken = take_task(
+      others.head, [&] { return low(tail_of(other).load(std::memory_order_seq_cst)); },
+      [&] {
+        perturb(worker);
+        ++own.counts.tries;
+        barrier_everywhere(s);
+      },
+      &place);
+  others.visited.store(0, std::memory_order_release);
+  if (!taken) return false;
+  perturb(worker);
+  ++own.counts.taken;
+  run_at(worker, victim, place);
+  return true;
+}
+
+bool take_and_run(BendWorker* worker) {
+  Scheduler* s = scheduler(worker);
   uint32_t started = s->started.load(std::memory_order_acquire);
-  uint32_t from = static_cast<uint32_t>(random_next(own) % started);
+  uint32_t from = static_cast<uint32_t>(random_next(tasks_of(worker)) % started);
   for (uint32_t i = 0; i < started; ++i) {
     uint32_t victim = (from + i) % started;
-    if (victim == worker->index) continue;
-    BendWorker* other = &s->runtime->workers[victim];
-    WorkerTasks& others = s->tasks[victim];
-    // One thief a victim: each costs a barrier in every running thread.
-    if (!has_tasks(s, victim) || others.visited.exchange(1, std::memory_order_acquire) != 0) continue;
-    uint32_t place;
-    bool taken = take_task(
-        others.head, [&] { return low(tail_of(other).load(std::memory_order_seq_cst)); },
-        [&] {
-          perturb(worker);
-          barrier_everywhere(s);
-        },
-        &place);
-    others.visited.store(0, std::memory_order_release);
-    if (!taken) continue;
-    perturb(worker);
-    run_at(worker, victim, place);
-    return true;
+    if (victim != worker->index && take_from(worker, victim)) return true;
   }
   return false;
+}
+
+// The worker at work on what this one waits for: who took the task, or, when that worker waits itself, who took what it waits for. A guess,
+// since all of them go on meanwhile; this worker itself when there is none.
+uint32_t at_work_on(BendWorker* worker, BendForkTask* task) {
+  Scheduler* s = scheduler(worker);
+  uint32_t started = s->started.load(std::memory_order_acquire);
+  uint32_t at = worker->index;
+  for (uint32_t steps = 0; task && steps < kLongestChain; ++steps) {
+    uint32_t thief = std::atomic_ref<uint32_t>(task->reserved).load(std::memory_order_relaxed);
+    if (thief >= started || thief == worker->index) break;
+    at = thief;
+    if (has_tasks(s, at)) break;
+    task = s->tasks[at].awaited.load(std::memory_order_acquire);
+  }
+  return at;
 }
 
 bool anything_to_take(BendWorker* worker) {
@@ -363,6 +375,7 @@ bool anything_to_take(BendWorker* worker) {
 void park(BendWorker* worker, BendForkTask* task) {
   Scheduler* s = scheduler(worker);
   WorkerTasks& own = tasks_of(worker);
+  ++own.counts.parks;
   own.parked.store(kParked, std::memory_order_seq_cst);
   s->parked.fetch_add(1, std::memory_order_seq_cst);
   if (own.summoned) {
@@ -387,37 +400,65 @@ void park(BendWorker* worker, BendForkTask* task) {
   if (own.parked.exchange(kRunning, std::memory_order_seq_cst) == kSummoned) own.summoned = true;
 }
 
+// One attempt to run a task that what this worker waits for consists of, and true, or a pause. `taken`: the last time it took one itself.
+bool help(BendWorker* worker, BendForkTask* task, uint32_t helped, uint64_t* taken) {
+  Scheduler* s = scheduler(worker);
+  if (has_tasks(s, helped)) limit_of(&s->runtime->workers[helped]).store(nullptr, std::memory_order_seq_cst);
+  if (ask_and_run(worker, task, s->tasks[helped].asking)) return true;
+  if (uint64_t at = now(); s->seed != 0 || at - *taken >= kTakeNanoseconds) {
+    if (take_from(worker, helped)) return true;
+    *taken = at;
+  }
+  sched_yield();
+  return false;
+}
+
+// One attempt to run any task.
+bool look_around(BendWorker* worker, BendForkTask* task, uint64_t* taken) {
+  Scheduler* s = scheduler(worker);
+  if (ask_and_run(worker, task, s->asking)) return true;
+  if (uint64_t at = now(); s->seed != 0 || at - *taken >= kTakeNanoseconds) {
+    if (take_and_run(worker)) return true;
+    *taken = at;
+    heap_give_all(worker);
+  }
+  poke(worker);
+  // With fewer free cores than workers, whoever has work may be waiting for this one.
+  sched_yield();
+  return false;
+}
+
 // Runs other workers' tasks until `task` is done, or, without one, until the program ends.
 void work_until(BendWorker* worker, BendForkTask* task) {
   Scheduler* s = scheduler(worker);
   WorkerTasks& own = tasks_of(worker);
   uint64_t since = 0, taken = 0;   // without work; the last attempt to take some
-  for (;;) {
-    if (task ? state_of(task).load(std::memory_order_acquire) != kTaskOpen : s->stopping.load(std::memory_order_acquire) != 0) break;
-    if (since == 0) {
-      taken = since = now();
-      lower_limits(s);
-    }
-    if (ask_and_run(worker, task)) {
-      since = 0;
-      continue;
-    }
+  bool lowered = false;            // the limits of all, since then
+  BendForkTask* outer = own.awaited.exchange(task, std::memory_order_acq_rel);
+  while (task ? state_of(task).load(std::memory_order_acquire) == kTaskOpen : s->stopping.load(std::memory_order_acquire) == 0) {
     uint64_t at = now();
-    if (s->seed != 0 || at - taken >= kTakeNanoseconds) {
-      if (take_and_run(worker)) {
-        since = 0;
-        continue;
-      }
-      taken = at;
-      heap_give_all(worker);
+    if (since == 0) {
+      taken = since = at;
+      lowered = false;
+      if (own.idle_since.load(std::memory_order_relaxed) == 0) own.idle_since.store(at, std::memory_order_relaxed);
     }
-    poke(worker);
-    // With fewer free cores than workers, whoever has work may be waiting for this one.
-    sched_yield();
-    if (at - since < kSpinNanoseconds) continue;
-    if (!anything_to_take(worker)) park(worker, task);
-    since = 0;
+    bool ran;
+    if (uint32_t helped = at - since < kHelpNanoseconds ? at_work_on(worker, task) : worker->index; helped != worker->index) {
+      ran = help(worker, task, helped, &taken);
+    } else {
+      if (!lowered) lower_limits(s);
+      lowered = true;
+      ran = look_around(worker, task, &taken);
+    }
+    if (ran) {
+      since = 0;
+    } else if (lowered && now() - since >= kSpinNanoseconds + (task ? kHelpNanoseconds : 0)) {
+      if (!anything_to_take(worker)) park(worker, task);
+      since = 0;
+    }
   }
+  end_idleness(own);
+  own.awaited.store(outer, std::memory_order_release);
   if (own.summoned) answer_summons(s, own);
 }
 
@@ -426,15 +467,28 @@ uint32_t join(BendWorker* worker, BendForkTask* task) {
   WorkerTasks& own = tasks_of(worker);
   char* place = reinterpret_cast<char*>(task);
   tail_of(worker).exchange(place, std::memory_order_seq_cst);
+  ++own.counts.joins;
   perturb(worker);
   if (pop_task(own.head, low(task)) == Popped::Ours) return kTaskOpen;
   // Tasks that this worker runs meanwhile push their own above the entry, where the result will be.
   tail_of(worker).store(place + BEND_TASK_BYTES, std::memory_order_seq_cst);
+  ++own.counts.waits;
   work_until(worker, task);
   uint32_t state = state_of(task).exchange(kTaskOpen, std::memory_order_acquire);
   tail_of(worker).store(place, std::memory_order_seq_cst);
   give_back_task(own.head, low(task));
   return state;
+}
+
+void print_counts(Scheduler* s, uint32_t started) {
+  for (uint32_t i = 0; i < started; ++i) {
+    const WorkerCounts& c = s->tasks[i].counts;
+    Message m;
+    m.text("bend: worker ").number(i).text(": forks asked ").number(c.forks).text(", given ").number(c.given).text(", run ").number(c.run);
+    m.text(", taken ").number(c.taken).text(" in ").number(c.tries).text(" tries, joins asked ").number(c.joins).text(", waited ").number(c.waits);
+    m.text(", parked ").number(c.parks).text(", idle ").number(c.idle / 1000).text(" us\n");
+    write_stderr(m.data(), m.size());
+  }
 }
 
 void run_helper(void* raw) { work_until(static_cast<BendWorker*>(raw), nullptr); }
@@ -468,6 +522,7 @@ bool scheduler_open(BendRuntime* runtime) {
   s->tasks = reinterpret_cast<WorkerTasks*>(static_cast<char*>(memory) + (sizeof(Scheduler) + alignof(WorkerTasks) - 1) / alignof(WorkerTasks) * alignof(WorkerTasks));
   s->count = count;
   s->seed = runtime->config.sched_seed;
+  s->counting = runtime->config.gpu.stats;
   s->limit.store(count, std::memory_order_relaxed);
   for (uint32_t i = 0; i < count; ++i) s->tasks[i].random = (s->seed + 1) * 0x9E3779B97F4A7C15ull + i * 0xBF58476D1CE4E5B9ull + 1;
   runtime->scheduler = s;
@@ -479,10 +534,12 @@ bool scheduler_open(BendRuntime* runtime) {
 void scheduler_close(BendRuntime* runtime) {
   Scheduler* s = runtime->scheduler;
   if (!s) return;
+  s->stopping_since.store(now(), std::memory_order_relaxed);
   s->stopping.store(1, std::memory_order_seq_cst);
   // A summoned worker may be starting another one; after `summoning` is taken for good nobody does.
   while (s->started.load(std::memory_order_seq_cst) > 0 && s->summoning.exchange(1, std::memory_order_seq_cst) == 1) sched_yield();
   uint32_t started = s->started.load(std::memory_order_seq_cst);
+  if (s->counting) print_counts(s, started);
   for (uint32_t i = 1; i < started; ++i) {
     WorkerTasks& own = s->tasks[i];
     wake(s, own, kRunning);
@@ -491,6 +548,7 @@ void scheduler_close(BendRuntime* runtime) {
     close_stack(own);
   }
   if (started > 0) close_stack(s->tasks[0]);
+  watchdog_stop(s);
   runtime->worker_count = started > 1 ? started : 1;
 }
 
@@ -510,10 +568,12 @@ uint32_t bend_fork(BendWorker* worker, uint64_t bytes) {
     s->barriers = register_barriers();
     open_worker(worker);
     s->started.store(1, std::memory_order_seq_cst);
+    watchdog_start(s, s->runtime->config.watchdog_seconds);
   }
   perturb(worker);
+  ++own.counts.forks;
   limit_of(worker).store(own.end, std::memory_order_seq_cst);
-  if (anybody_asks(s)) {
+  if (s->asking.any() || own.asking.any()) {
     // Given once and asked again soon: those who ask lower the limit again when they see tasks.
     if (uint64_t at = now(); at - own.busy_since >= kGiveNanoseconds || s->seed != 0) {
       if (give(worker)) own.busy_since = at;

@@ -1,5 +1,7 @@
 // Workers that run each other's tasks. Worker 0 is the program's own thread; the others start one by one when a fork has work for them.
 // An idle worker
+//   helps    first, when it waits for a task: it asks the worker at work on that task, and takes from that one alone. Any other task might be a
+//            big one, and what comes after the join would wait for its end, on a stack nobody else can continue;
 //   asks     for some microseconds: it lowers the task_limit of workers, so that the next push of each comes to bend_fork, which gives
 //            the oldest task to one who asks, unless the worker has just given one or been given its own: near the leaves of a fork tree
 //            handing on would cost more than the tasks. Neither side stops for that;
@@ -13,16 +15,33 @@
 #include <atomic>
 
 #include "runtime/abi.h"
+#include "runtime/cpu/askers.h"
+#include "runtime/cpu/watchdog.h"
 #include "runtime/stack.h"
 
 namespace bendc::rt {
 
 struct TaskRun;
 
+// What a worker did, for BEND_STATS; only it writes them.
+struct WorkerCounts {
+  uint64_t forks;      // pushes that came to bend_fork
+  uint64_t given;      // own tasks given to one who asked
+  uint64_t run;        // others' tasks run
+  uint64_t taken;      // of them, taken and not given
+  uint64_t tries;      // barriers for taking
+  uint64_t joins;      // that came to bend_join
+  uint64_t waits;      // of them, those whose task was with another worker
+  uint64_t parks;
+  uint64_t idle;       // nanoseconds without a task to run
+};
+
 // What others touch of a worker, away from the lines its generated code writes.
 struct alignas(128) WorkerTasks {
   std::atomic<uint64_t> head;            // low half: place of the oldest entry; high half: epoch (tasks.h)
   alignas(128) std::atomic<uint64_t> gift;     // 0, or a task given to this worker: (1 + owner) << 32 | place
+  Askers asking;                         // who would like a task of this worker before others'
+  std::atomic<BendForkTask*> awaited;    // the taken entry that this worker waits for
   alignas(128) std::atomic<uint32_t> parked;   // futex: kRunning, kParked, kSummoned
   std::atomic<uint32_t> visited;               // a thief is at work here
   char* base;
@@ -33,6 +52,8 @@ struct alignas(128) WorkerTasks {
   uint64_t busy_since;                   // when it last got or gave a task
   bool summoned;                         // woken or started to look for work; nobody else is, meanwhile
   bool started;
+  WorkerCounts counts;
+  std::atomic<uint64_t> idle_since;      // 0, or when the worker ran out of tasks
   TaskRun* running;                      // the innermost task of another worker that this one runs
   Stack stack;
   pthread_t thread;
@@ -43,13 +64,16 @@ struct Scheduler {
   WorkerTasks* tasks;                    // one a worker
   uint32_t count;
   uint64_t seed;                         // BEND_SCHED_SEED: perturbs the schedule
+  bool counting;                         // BEND_STATS
   bool barriers;                         // the system puts barriers into other threads
   alignas(128) std::atomic<uint32_t> started;   // workers with a stack of tasks, from 0 on
   std::atomic<uint32_t> limit;           // of started: lower than `count` when the system refuses a thread
-  alignas(128) std::atomic<uint64_t> asking[2]; // a bit a worker
+  alignas(128) Askers asking;            // who would like anybody's
   alignas(128) std::atomic<uint32_t> parked;
   std::atomic<uint32_t> summoning;       // 1 while a summoned worker has not found work yet
   std::atomic<uint32_t> stopping;
+  std::atomic<uint64_t> stopping_since;
+  Watchdog watchdog;
 };
 
 // A run-time error. In a task of another worker it ends the task alone and does not return: the owner comes to the join after everything that
