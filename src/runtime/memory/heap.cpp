@@ -273,6 +273,7 @@ void* alloc_huge(BendWorker* worker, uint64_t bytes) {
   }
   pthread_mutex_unlock(&heap->lock);
   char* block = begin + kHugeStart;
+  open_memory(begin, sizeof(BlockPager*));
   block_pager(block) = nullptr;
   return block;
 }
