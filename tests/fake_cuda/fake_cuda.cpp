@@ -35,7 +35,7 @@ int enter(const char* name) {
   return s.config.fail && std::strcmp(name, s.config.fail) == 0 && n == s.config.fail_at ? s.config.code : 0;
 }
 
-char round_kernel, flip_kernel, selftest_kernel, context, own_module, program_module;
+char round_kernel, flip_kernel, diff_kernel, selftest_kernel, context, own_module, program_module;
 
 // A copy to the host. Page-locked memory is written as a device does it, whatever the pages' protection.
 void write_host(void* to, const void* from, size_t bytes) {
@@ -146,7 +146,7 @@ int cuModuleLoadDataEx(void** module, const void* image, unsigned count, int* op
 int cuModuleUnload(void*) { ENTER("cuModuleUnload"); --state().live; return 0; }
 int cuModuleGetFunction(void** function, void*, const char* name) {
   ENTER("cuModuleGetFunction");
-  *function = std::strcmp(name, "bend_flip") == 0 ? &flip_kernel : std::strcmp(name, "bend_selftest") == 0 ? &selftest_kernel : std::strcmp(name, "bend_round") == 0 ? &round_kernel : nullptr;
+  *function = std::strcmp(name, "bend_flip") == 0 ? &flip_kernel : std::strcmp(name, "bend_diff") == 0 ? &diff_kernel : std::strcmp(name, "bend_selftest") == 0 ? &selftest_kernel : std::strcmp(name, "bend_round") == 0 ? &round_kernel : nullptr;
   return *function ? 0 : 500;
 }
 int cuModuleGetGlobal_v2(uint64_t* address, size_t* bytes, void*, const char*) {
@@ -163,6 +163,17 @@ int cuLaunchKernel(void* function, unsigned gx, unsigned, unsigned, unsigned bx,
   uint64_t first = *static_cast<uint64_t*>(arguments[0]);
   if (function == &flip_kernel) {
     target.push_back([=] { bendc::rt::gpu::flip(reinterpret_cast<BendDeviceControl*>(first)); });
+  } else if (function == &diff_kernel) {
+    uint64_t shadow = *static_cast<uint64_t*>(arguments[1]), flags = *static_cast<uint64_t*>(arguments[2]);
+    target.push_back([=] {
+      for (uint64_t page = 0; page < gx; ++page) {
+        auto* now = reinterpret_cast<char*>(first + page * 65536);
+        auto* before = reinterpret_cast<char*>(shadow + page * 65536);
+        if (std::memcmp(now, before, 65536) == 0) continue;
+        std::memcpy(before, now, 65536);
+        reinterpret_cast<char*>(flags)[page] = 1;
+      }
+    });
   } else if (function == &selftest_kernel) {
     uint32_t count = *static_cast<uint32_t*>(arguments[1]);
     target.push_back([=] { run_selftest(first, count); });

@@ -1,16 +1,9 @@
 // Arrays that stay on the device between calls: with the emulator, whose device memory is another copy, and through the stand-in driver.
-#include <doctest/doctest.h>
-#include <dlfcn.h>
 #include <pthread.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <vector>
 
-#include "fake_cuda/fake_cuda.h"
-#include "runtime/gpu/gpu.h"
-#include "runtime_fixture.h"
+#include "device_fixture.h"
 
 using namespace bendc;
 using namespace bendc::test;
@@ -23,30 +16,21 @@ const BendLayout kArray = {8, 0, 1, 0, &kSlot};
 const BendLayout kNat = {8, 0, 0, 0, nullptr};
 
 // Segments: 0 adds 1 to each slot and returns the array; 1 adds 1 to slot 0 and returns a number; 2 makes an array of 2^n slots, slot i = i.
-void machine(void* raw, uint32_t thread, uint32_t) {
-  auto* c = static_cast<BendDeviceControl*>(raw);
-  if (thread != 0 || c->in_count == 0) return;
-  auto* task = reinterpret_cast<const BendTaskRecord*>(c->in_queue);
-  uint64_t argument;
-  std::memcpy(&argument, task + 1, 8);
+uint64_t run(BendDeviceControl* c, uint32_t segment, uint64_t argument) {
   auto slots = [](uint64_t array) { return reinterpret_cast<uint32_t*>((array & BEND_ARRAY_ADDRESS) + 16); };
-  uint64_t value = argument;
-  switch (task->segment) {
-    case 0:
-      for (uint64_t i = 0; i < 1ull << (argument >> 56); ++i) slots(argument)[i] += 1;
-      break;
-    case 1: value = slots(argument)[0] += 1; break;
-    default: {
-      uint64_t block = c->heap_cursor;
-      c->heap_cursor += 16 + (4ull << argument);
-      value = block | argument << 56;
-      *reinterpret_cast<uint32_t*>(block) = 1;
-      for (uint32_t i = 0; i < 1u << argument; ++i) slots(value)[i] = i;
-    }
+  if (segment == 0) {
+    for (uint64_t i = 0; i < 1ull << (argument >> 56); ++i) slots(argument)[i] += 1;
+    return argument;
   }
-  std::memcpy(reinterpret_cast<void*>(c->result), &value, 8);
-  c->finished = 1;
+  if (segment == 1) return slots(argument)[0] += 1;
+  uint64_t block = c->heap_cursor;
+  uint64_t array = block | argument << 56;
+  c->heap_cursor += 16 + (4ull << argument);
+  *reinterpret_cast<uint32_t*>(block) = 1;
+  for (uint32_t i = 0; i < 1u << argument; ++i) slots(array)[i] = i;
+  return array;
 }
+void machine(void* control, uint32_t thread, uint32_t) { run_root(control, thread, run); }
 
 enum Entry { kTouch, kFirst, kMake };
 const BendGpuEntry kEntries[] = {
@@ -58,56 +42,16 @@ const char kPtx[] = "not read by the stand-in";
 const BendGpuCode kCode = {BEND_GPU_PTX, 70, kPtx, sizeof kPtx};
 const BendGpuProgram kProgram = {64, 3, 0, 1, kEntries, nullptr, &kCode, nullptr, machine};
 
-rt::gpu::Gpu* the_gpu;   // a signal handler has no argument of ours
-
-void on_fault(int, siginfo_t* info, void*) {
-  rt::Message why;
-  if (rt::gpu::gpu_touch(the_gpu, info->si_addr, &why) == rt::gpu::Touch::Done) return;
-  const char text[] = "a fault that no array explains\n";
-  [[maybe_unused]] auto n = write(2, text, sizeof text - 1);
-  _exit(99);
-}
-
-struct Fixture : RuntimeFixture {
-  explicit Fixture(bool emulated, uint64_t memory = 64u << 20) {
-    library = dlopen(BENDC_FAKE_CUDA, RTLD_NOW | RTLD_LOCAL);
-    fake.round = machine;
-    if (!emulated) configure();
-    program.gpu = &kProgram;
-    runtime->config.gpu.use = emulated ? rt::gpu::Use::Emulate : rt::gpu::Use::Require;
-    runtime->config.gpu.memory = memory;
-    runtime->config.gpu.library = BENDC_FAKE_CUDA;
-    bool failed = false;
-    runtime->gpu = the_gpu = rt::gpu::gpu_open(runtime->config.gpu, &kProgram, &failed);
-    struct sigaction action = {};
-    action.sa_sigaction = on_fault;
-    action.sa_flags = SA_SIGINFO;
-    sigaction(SIGSEGV, &action, &old);
-  }
-  ~Fixture() {
-    sigaction(SIGSEGV, &old, nullptr);
-    rt::gpu::gpu_close(runtime->gpu);
-  }
-  void configure() { reinterpret_cast<FakeCudaConfigure>(dlsym(library, "fake_cuda_configure"))(&fake); }
+struct Fixture : DeviceFixture {
+  explicit Fixture(bool emulated) : DeviceFixture(&kProgram, emulated) {}
   BendWord array(uint64_t depth, uint32_t first) {
     BendWord a = bend_array_alloc(&worker, depth, &kU32, nullptr);
     for (uint32_t i = 0; i < 1u << depth; ++i) slots(a)[i] = first + i;
     return a;
   }
-  BendWord call(Entry entry, BendWord argument) {
-    BendWord result = 0;
-    REQUIRE(bend_gpu_call(&worker, &kEntries[entry], &argument, &result) == 1);
-    return result;
-  }
   void drop(BendWord a) { bend_drop_array(&worker, a, &kU32); }
   static uint32_t& count(BendWord word) { return *reinterpret_cast<uint32_t*>(word & BEND_ARRAY_ADDRESS); }
   static volatile uint32_t* slots(BendWord array) { return reinterpret_cast<uint32_t*>((array & BEND_ARRAY_ADDRESS) + 16); }
-  rt::gpu::Residency& residency() { return runtime->gpu->residency; }
-  rt::gpu::Space& space() { return runtime->gpu->space; }
-
-  void* library;
-  FakeCuda fake;
-  struct sigaction old;
 };
 
 constexpr uint64_t kDepth = 20;                       // 4 MiB

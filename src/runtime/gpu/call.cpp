@@ -126,11 +126,11 @@ uint32_t call(BendWorker* worker, Gpu* gpu, const BendGpuEntry* entry, char* pay
   }
   memcpy(result, run.result, entry->result.size);
   space->reached = control.heap_cursor - space->heap < run.top ? control.heap_cursor - space->heap : run.top;
+  if (!image_settle(space, &why)) fail_device(worker, entry, why);
   if (!receive_result(&transfer, entry, result)) fail_device(worker, entry, why);
-  uint64_t staged = transfer.used;
   transfer_close(&transfer);
   free(record);
-  space_reset(space, staged);
+  image_reset(space);
   if (gpu->config.stats && !gpu->emulated) {
     float milliseconds = 0;
     if (driver.event_record(gpu->device.end, gpu->device.stream) == kSuccess && space_wait(space, &why) &&

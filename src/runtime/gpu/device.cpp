@@ -136,6 +136,7 @@ bool device_open(Device* device, Message* why) {
          check(device, "cuEventCreate", d.event_create(&device->begin, 0), why) && check(device, "cuEventCreate", d.event_create(&device->end, 0), why) &&
          load_image(device, "the runtime's kernels", kRuntimePtx, &device->own_module, why) &&
          check(device, "cuModuleGetFunction bend_flip", d.module_function(&device->flip, device->own_module, "bend_flip"), why) &&
+         check(device, "cuModuleGetFunction bend_diff", d.module_function(&device->diff, device->own_module, "bend_diff"), why) &&
          check(device, "cuModuleGetFunction bend_selftest", d.module_function(&device->selftest, device->own_module, "bend_selftest"), why);
 }
 

@@ -39,6 +39,8 @@ void print_counters(Gpu* gpu) {
   m.text("; ").number(k.calls).text(" calls, ").number(k.refused).text(" on the CPU, ").number(k.rounds).text(" rounds, ").number(k.tasks).text(" tasks, widest ").number(k.widest);
   m.text(", ").number(k.launches).text(" launches, ").number(k.looks).text(" looks, in ").number(gpu->space.moved_in).text(" bytes, out ").number(gpu->space.moved_out);
   m.text(" bytes, device ").number(k.device_ns / 1000).text(" us, wall ").number(k.wall_ns / 1000).text(" us");
+  const Image& image = gpu->space.image;
+  m.text("\nbend: gpu: pages: ").number(image.pages_in).text(" in, ").number(image.pages_out).text(" out, ").number(image.pages_kept).text(" kept");
   const Residency& y = gpu->residency;
   if (y.linked + y.adopted > 0) {
     m.text("\nbend: gpu: arrays: ").number(y.linked).text(" linked, ").number(y.adopted).text(" made there, ").number(y.granules_in).text(" granules in, ").number(y.granules_out);

@@ -1,5 +1,7 @@
 // bend_flip(control): one thread, between two rounds; the offsets are those of BendDeviceControl (a unit test compares). The same steps in C++ stand in
 // flip() of rounds.h, which the emulator runs.
+// bend_diff(heap, shadow, flags): a block of 128 threads compares a page of 64 KiB with its shadow; where they differ the shadow is made equal and the
+// page's flag 1. The twin in C++ stands in image_settle() of image.cpp.
 // bend_selftest(out, n): out[i] = (i * 2654435761) ^ i.
 #include "runtime/gpu/kernels.h"
 
@@ -55,6 +57,49 @@ const char kRuntimePtx[] = R"(
   ld.global.u32 %r8, [%d1+540];
   selp.u32 %r9, %r8, 0, %p3;
   st.global.u32 [%d1+64], %r9;
+  ret;
+}
+
+.visible .entry bend_diff(.param .u64 p_heap, .param .u64 p_shadow, .param .u64 p_flags)
+{
+  .reg .pred %p<4>;
+  .reg .b32 %r<8>;
+  .reg .b64 %d<16>;
+
+  ld.param.u64 %d1, [p_heap];
+  ld.param.u64 %d2, [p_shadow];
+  ld.param.u64 %d3, [p_flags];
+  mov.u32 %r1, %ctaid.x;
+  mov.u32 %r2, %tid.x;
+  mul.wide.u32 %d4, %r1, 65536;
+  mul.wide.u32 %d5, %r2, 16;
+  add.u64 %d4, %d4, %d5;
+  add.u64 %d1, %d1, %d4;
+  add.u64 %d2, %d2, %d4;
+  mov.u32 %r3, 0;
+  mov.u32 %r4, 0;
+NEXT:
+  ld.global.v2.u64 {%d6, %d7}, [%d1];
+  ld.global.v2.u64 {%d8, %d9}, [%d2];
+  xor.b64 %d10, %d6, %d8;
+  xor.b64 %d11, %d7, %d9;
+  or.b64 %d10, %d10, %d11;
+  setp.eq.u64 %p1, %d10, 0;
+  @%p1 bra EQUAL;
+  st.global.v2.u64 [%d2], {%d6, %d7};
+  mov.u32 %r4, 1;
+EQUAL:
+  add.u64 %d1, %d1, 2048;
+  add.u64 %d2, %d2, 2048;
+  add.u32 %r3, %r3, 1;
+  setp.lt.u32 %p2, %r3, 32;
+  @%p2 bra NEXT;
+  setp.eq.u32 %p3, %r4, 0;
+  @%p3 ret;
+  cvt.u64.u32 %d12, %r1;
+  add.u64 %d3, %d3, %d12;
+  mov.u32 %r5, 1;
+  st.global.u8 [%d3], %r5;
   ret;
 }
 

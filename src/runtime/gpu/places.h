@@ -8,6 +8,7 @@
 namespace bendc::rt::gpu {
 
 inline constexpr uint64_t kPlaceStep = 512;
+inline constexpr uint64_t kNoPlace = UINT64_MAX;
 
 class Places {
  public:
@@ -22,18 +23,18 @@ class Places {
 
   uint64_t floor() const { return count_ ? taken_[count_ - 1].at : end_; }
 
-  // The highest place of `bytes` that leaves the floor at `lowest` or above; UINT64_MAX when there is none, or the list cannot grow.
+  // The highest place of `bytes` that leaves the floor at `lowest` or above; kNoPlace when there is none, or the list cannot grow.
   uint64_t take(uint64_t bytes, uint64_t lowest) {
     const uint64_t need = (bytes + kPlaceStep - 1) / kPlaceStep * kPlaceStep;
-    if (floor() < lowest) return UINT64_MAX;
+    if (floor() < lowest) return kNoPlace;
     uint64_t top = end_;
     uint64_t i = 0;
     for (; i < count_ && top - (taken_[i].at + taken_[i].bytes) < need; ++i) top = taken_[i].at;
-    if (i == count_ && (top < lowest || top - lowest < need)) return UINT64_MAX;
+    if (i == count_ && (top < lowest || top - lowest < need)) return kNoPlace;
     if (count_ == capacity_) {
       uint64_t size = capacity_ ? capacity_ * 2 : 16;
       Place* grown = static_cast<Place*>(realloc(taken_, size * sizeof(Place)));
-      if (!grown) return UINT64_MAX;
+      if (!grown) return kNoPlace;
       taken_ = grown;
       capacity_ = size;
     }

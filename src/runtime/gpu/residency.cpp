@@ -168,7 +168,7 @@ uint64_t take_place(Residency* y, uint64_t bytes, uint64_t lowest) {
   Message unused;
   for (;;) {
     uint64_t at = y->space->places.take(bytes, lowest);
-    if (at != UINT64_MAX || !evict_one(y, &unused)) return at;
+    if (at != kNoPlace || !evict_one(y, &unused)) return at;
   }
 }
 
@@ -246,8 +246,8 @@ Resident* residency_link(Residency* y, char* block, uint64_t block_bytes, uint64
   pthread_mutex_lock(&y->lock);
   // The arguments of a call may fill the heap; with a choice, a quarter stays free for what the call makes.
   uint64_t place = take_place(y, place_bytes(block_bytes), used + y->space->heap_bytes / 4);
-  if (place == UINT64_MAX) place = take_place(y, place_bytes(block_bytes), used);
-  Resident* r = place == UINT64_MAX ? nullptr : add(y, block, block_bytes, place, Granule::Host);
+  if (place == kNoPlace) place = take_place(y, place_bytes(block_bytes), used);
+  Resident* r = place == kNoPlace ? nullptr : add(y, block, block_bytes, place, Granule::Host);
   if (r) ++y->linked;
   pthread_mutex_unlock(&y->lock);
   return r;
@@ -258,7 +258,7 @@ Resident* residency_adopt(Residency* y, char* block, uint64_t block_bytes, uint6
   const Space* space = y->space;
   uint64_t quarter = space->heap_bytes / 4;
   uint64_t place = take_place(y, place_bytes(block_bytes), space->reached > quarter ? space->reached : quarter);
-  Resident* r = place == UINT64_MAX ? nullptr : add(y, block, block_bytes, place, Granule::Device);
+  Resident* r = place == kNoPlace ? nullptr : add(y, block, block_bytes, place, Granule::Device);
   if (r && !(space_copy(y->space, device_slots(r), device + BEND_ARRAY_HEADER, r->bytes, why) && protect(r, 0, r->granules, PROT_NONE))) {
     unlink(r);
     r = nullptr;

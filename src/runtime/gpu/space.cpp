@@ -18,8 +18,6 @@ constexpr uint64_t kEmulated = kGiB;
 constexpr uint32_t kEmulatedThreads = 2 * 4 * BEND_BLOCK_THREADS;   // 2 processors, 4 blocks each
 constexpr uint64_t kMaxQueue = 1u << 22;
 constexpr uint64_t kMinQueue = 256;
-constexpr uint64_t kMaxAhead = 64;                                  // 4 MiB a fetch
-constexpr uint64_t kKeptStaging = 64 * kMiB;
 
 uint64_t align_up(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 
@@ -54,13 +52,6 @@ bool take_device_memory(Space* space, uint64_t wanted, Message* why) {
   return true;
 }
 
-// The image for values on the way, as large as the system lets us reserve; what does not fit runs on the host.
-char* reserve_image(uint64_t* bytes) {
-  for (; *bytes >= kMiB; *bytes /= 2)
-    if (char* p = reserve(*bytes)) return p;
-  return nullptr;
-}
-
 // A graph node costs a fifth of a launch (0.7 against 4 us on an H200). Without graphs, or when the driver refuses, rounds are launched one by one.
 void record_rounds(Space* space) {
   constexpr int kThisThread = 1;
@@ -78,25 +69,6 @@ void record_rounds(Space* space) {
   ok = d.capture_end(device->stream, &graph) == kSuccess && ok;
   if (ok && d.graph_instantiate(&space->rounds_graph, graph, 0) != kSuccess) space->rounds_graph = nullptr;
   if (graph) d.graph_destroy(graph);
-}
-
-bool fetch_pages(Space* space, uint64_t first, uint64_t last, Message* why) {
-  for (uint64_t page = first; page <= last; ++page) {
-    if (space->present[page]) continue;
-    space->ahead = page == space->last_miss ? (space->ahead < kMaxAhead ? space->ahead * 2 : kMaxAhead) : 1;
-    uint64_t pages = (space->heap_bytes + kPage - 1) / kPage;
-    uint64_t end = page;
-    uint64_t most = last - page + 1 > space->ahead ? last - page + 1 : space->ahead;
-    while (end < pages && end - page < most && !space->present[end]) ++end;
-    uint64_t from = page * kPage;
-    uint64_t bytes = (end * kPage < space->heap_bytes ? end * kPage : space->heap_bytes) - from;
-    if (!space_get(space, space->mirror + from, space->heap + from, bytes, why) || !space_wait(space, why)) return false;
-    memset(space->present + page, 1, end - page);
-    space->fetched += end - page;
-    space->last_miss = end;
-    page = end - 1;
-  }
-  return true;
 }
 
 }  // namespace
@@ -144,25 +116,16 @@ bool space_open(Space* space, Device* device, const BendGpuProgram* program, uin
   space->dirty_threads = space->resident_threads;
   const uint64_t pinned_bytes = align_up(kResultBytes + kControlBytes + program->task_stride, 4096);
   if (!device) {
-    space->staging = space->mirror = reinterpret_cast<char*>(space->heap);
-    space->staging_bytes = space->heap_bytes;
     space->pinned = static_cast<char*>(malloc(pinned_bytes));
-    if (space->pinned) return true;
+    if (space->pinned) return image_open(space, nullptr, why);
     why->text("the system refuses memory");
     return false;
   }
-  space->staging_bytes = space->heap_bytes;
-  space->staging = reserve_image(&space->staging_bytes);
-  space->mirror = reserve(space->heap_bytes);
-  space->present = static_cast<uint8_t*>(calloc(space->heap_bytes / kPage + 1, 1));
-  if (!space->staging || !space->mirror || !space->present) {
-    why->text("the system refuses ").number(space->heap_bytes).text(" bytes of address space for the image of the device's memory; BEND_GPU_MEMORY sets a smaller one");
-    return false;
-  }
   void* pinned = nullptr;
-  if (!check(space, "cuMemHostAlloc", device->driver.host_alloc(&pinned, pinned_bytes + kBounceBytes, 0), why)) return false;
+  if (!check(space, "cuMemHostAlloc", device->driver.host_alloc(&pinned, pinned_bytes + kBounceBytes + kMostCompared / kPage, 0), why)) return false;
   space->pinned = static_cast<char*>(pinned);
   space->bounce = space->pinned + pinned_bytes;
+  if (!image_open(space, reinterpret_cast<uint8_t*>(space->bounce + kBounceBytes), why)) return false;
   record_rounds(space);
   if (device->statics_bytes == 0) return true;
   char* statics = static_cast<char*>(malloc(device->statics_bytes));
@@ -184,11 +147,9 @@ void space_close(Space* space) {
     if (space->rounds_graph) d.graph_exec_destroy(space->rounds_graph);
     if (space->base) d.memory_free(space->base);
     if (space->pinned) d.host_free(space->pinned);
-    if (space->staging) munmap(space->staging, space->staging_bytes);
-    if (space->mirror) munmap(space->mirror, space->heap_bytes);
-    free(space->present);
     free(const_cast<char*>(space->statics));
   }
+  image_close(space);
   space->places.close();
   *space = {};
 }
@@ -224,34 +185,6 @@ bool space_zero(Space* space, uint64_t to, uint64_t bytes, Message* why) {
 bool space_wait(Space* space, Message* why) {
   if (!space->device) return true;
   return check(space, "cuStreamSynchronize", space->device->driver.stream_wait(space->device->stream), why);
-}
-
-const char* space_view(Space* space, uint64_t address, uint64_t bytes, Message* why) {
-  if (!space->device) return reinterpret_cast<const char*>(address);
-  const uint64_t statics = space->device->statics;
-  if (space->statics && address >= statics && address - statics + bytes <= space->device->statics_bytes) return space->statics + (address - statics);
-  if (address < space->heap || address - space->heap > space->heap_bytes || bytes > space->heap_bytes - (address - space->heap)) {
-    why->text("the device returned an address outside its memory: ").hex(address);
-    return nullptr;
-  }
-  uint64_t offset = address - space->heap;
-  uint64_t last = (offset + (bytes ? bytes - 1 : 0)) / kPage;
-  for (uint64_t page = offset / kPage; page <= last; ++page)
-    if (!space->present[page] && !fetch_pages(space, page, last, why)) return nullptr;
-  return space->mirror + offset;
-}
-
-void space_reset(Space* space, uint64_t staged) {
-  if (!space->device) {
-    // Pages go back to the system, so that a program with many calls stays small and a stale read shows as zeros.
-    madvise(space->staging, space->places.floor() & ~4095ull, MADV_DONTNEED);
-    return;
-  }
-  if (staged > kKeptStaging) madvise(space->staging, staged, MADV_DONTNEED);
-  if (space->fetched == 0) return;
-  if (space->fetched * kPage > kKeptStaging) madvise(space->mirror, space->heap_bytes, MADV_DONTNEED);
-  memset(space->present, 0, space->heap_bytes / kPage + 1);
-  space->fetched = space->last_miss = space->ahead = 0;
 }
 
 }  // namespace bendc::rt::gpu

@@ -7,6 +7,7 @@
 #pragma once
 #include "runtime/gpu/device.h"
 #include "runtime/gpu/device_abi.h"
+#include "runtime/gpu/image.h"
 #include "runtime/gpu/places.h"
 
 namespace bendc::rt::gpu {
@@ -20,13 +21,7 @@ struct Space {
   uint32_t queue_capacity;
   uint32_t resident_threads;
   uint32_t task_stride;
-  char* staging;             // host image of the heap for values on their way in; emulated: the heap itself
-  uint64_t staging_bytes;
-  char* mirror;              // host image of the heap for values on their way out; emulated: the heap itself
-  uint8_t* present;          // a flag a page of the mirror
-  uint64_t fetched;          // pages of the mirror that are present
-  uint64_t last_miss;        // page after the one fetched last, for read-ahead
-  uint64_t ahead;            // pages to fetch at the next miss in sequence
+  Image image;
   const char* statics;       // host copy of the device's immortal nodes
   char* pinned;              // host copy of results, control block and first task
   char* bounce;              // kBounceBytes of page-locked memory; null: emulated
@@ -35,7 +30,6 @@ struct Space {
   void* rounds_graph;        // kGraphRounds times bend_round and bend_flip; null: launched one by one
 };
 
-inline constexpr uint64_t kPage = 1u << 16;
 inline constexpr uint64_t kBounceBytes = 1u << 20;
 inline constexpr uint64_t kControlBytes = 1024;      // the control block up to queue 0
 inline constexpr uint64_t kResultBytes = 1u << 16;   // room for a result by value; entries with more are refused
@@ -53,10 +47,5 @@ inline constexpr uint32_t kGraphRounds = 8;
 [[nodiscard]] bool space_copy(Space* space, uint64_t to, uint64_t from, uint64_t bytes, Message* why);
 [[nodiscard]] bool space_zero(Space* space, uint64_t to, uint64_t bytes, Message* why);
 [[nodiscard]] bool space_wait(Space* space, Message* why);
-
-// Host view of device bytes in the heap or among the statics, fetched by pages when first read; null for an address outside, or with `why` set.
-[[nodiscard]] const char* space_view(Space* space, uint64_t address, uint64_t bytes, Message* why);
-// Forgets what was mirrored and staged.
-void space_reset(Space* space, uint64_t staged);
 
 }  // namespace bendc::rt::gpu

@@ -78,20 +78,21 @@ const BendLayout* object_layout(Transfer* t, const char* object) {
 bool has_room(Transfer* t, uint64_t used, uint64_t bytes) {
   const Places& places = t->space->places;
   if (used + bytes <= places.floor()) return true;
+  if (image_drop_shadow(t->space) && used + bytes <= places.floor()) return true;
   return residency_make_room(t->residency, used, bytes, t->why) && used + bytes <= places.floor();
 }
 
 char* stage(Transfer* t, uint64_t bytes) {
   uint64_t at = (t->used + 15) & ~15ull;
-  if (at + bytes > t->space->staging_bytes || !has_room(t, at, bytes)) {
+  if (at + bytes > t->space->image.staging_bytes || !has_room(t, at, bytes)) {
     t->full = true;
     return nullptr;
   }
   t->used = at + bytes;
-  return t->space->staging + at;
+  return t->space->image.staging + at;
 }
 
-uint64_t device_address(Transfer* t, const char* staged) { return t->space->heap + static_cast<uint64_t>(staged - t->space->staging); }
+uint64_t device_address(Transfer* t, const char* staged) { return t->space->heap + static_cast<uint64_t>(staged - t->space->image.staging); }
 
 // The device address of a node or object.
 uint64_t send_node(Transfer* t, char* node, const BendLayout* layout, bool owned) {
@@ -118,6 +119,7 @@ bool place_block(Transfer* t, Block* b, uint64_t bytes) {
   if (can_reside(t->residency, bytes)) {
     b->resident = resident_of(b->host);
     if (!b->resident) b->resident = residency_link(t->residency, b->host, bytes, t->used);
+    if (!b->resident && image_drop_shadow(space)) b->resident = residency_link(t->residency, b->host, bytes, t->used);
     if (!b->resident) return false;
     b->resident->in_call = true;
     b->device = device_block(b->resident);
@@ -217,7 +219,7 @@ bool put_all(Transfer* t) {
     }
   }
   // Idle blocks leave a quarter of the heap to a call that may need it.
-  return residency_make_room(t->residency, t->used, space->heap_bytes / 4, t->why) && space_put(space, space->heap, space->staging, t->used, t->why);
+  return residency_make_room(t->residency, t->used, space->heap_bytes / 4, t->why) && image_send(space, t->used, t->why);
 }
 
 // ---- out ----
@@ -229,7 +231,7 @@ void broken(Transfer* t) {
 
 // The host node of a device node; `known` bytes of it are readable at `view`.
 char* receive_node(Transfer* t, uint64_t address, const BendLayout* layout) {
-  const char* view = space_view(t->space, address, layout->size, t->why);
+  const char* view = image_view(t->space, address, layout->size, t->why);
   if (!view) {
     broken(t);
     return nullptr;
@@ -276,7 +278,7 @@ char* receive_block(Transfer* t, uint64_t address, uint32_t log2, const BendLayo
   }
   uint64_t bytes = array_bytes(log2, element);
   bool straight = element->slot_count == 0 && bytes >= kStraight;
-  const char* view = space_view(t->space, address, straight ? BEND_ARRAY_HEADER : bytes, t->why);
+  const char* view = image_view(t->space, address, straight ? BEND_ARRAY_HEADER : bytes, t->why);
   if (!view || log2 > BEND_MAX_ARRAY_CLASS) {
     broken(t);
     return nullptr;
@@ -306,7 +308,7 @@ void receive_ref(Transfer* t, char* place, const BendDataInfo* data) {
     if (data->ctors[ctor].repr != BEND_CTOR_NODE) return;
   } else {
     if (ctor == kTagMask) return;
-    const char* view = space_view(t->space, address, 8, t->why);
+    const char* view = image_view(t->space, address, 8, t->why);
     if (!view) return broken(t);
     memcpy(&ctor, view + 4, 4);
     if (ctor >= data->ctor_count) return broken(t);
@@ -328,7 +330,7 @@ void receive_word(Transfer* t, const BendSlot* slot, char* place) {
     }
     case BEND_SLOT_OBJECT: {
       if (is_immediate(word)) return;
-      const char* view = space_view(t->space, word, 8, t->why);
+      const char* view = image_view(t->space, word, 8, t->why);
       const BendLayout* layout = view ? object_layout(t, view) : nullptr;
       if (!layout) return broken(t);
       word_at(place) = reinterpret_cast<uint64_t>(receive_node(t, word, layout));
@@ -343,7 +345,7 @@ bool write_back(Transfer* t, Block* b) {
   char* slots = b->host + BEND_ARRAY_HEADER;
   uint64_t bytes = array_bytes(b->log2, b->element) - BEND_ARRAY_HEADER;
   if (b->element->slot_count == 0) return space_get(t->space, slots, b->device + BEND_ARRAY_HEADER, bytes, t->why);
-  const char* view = space_view(t->space, b->device + BEND_ARRAY_HEADER, bytes, t->why);
+  const char* view = image_view(t->space, b->device + BEND_ARRAY_HEADER, bytes, t->why);
   if (!view) return false;
   for (uint64_t i = 0; i < 1ull << b->log2; ++i) drop_value(t->worker, b->element, slots + i * b->element->size);
   memcpy(slots, view, bytes);

@@ -24,8 +24,6 @@ struct Block {               // an array of the arguments that is shared on the 
   uint32_t header[4];        // as the device gets it
 };
 
-inline constexpr uint64_t kNoPlace = UINT64_MAX;
-
 // A value yet to be walked: `count` elements of `layout` at `place`, those before `index` done.
 struct Item {
   char* place;
