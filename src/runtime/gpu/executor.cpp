@@ -45,7 +45,8 @@ void fill_control(const Run* run, BendDeviceControl* c) {
   c->entry = run->entry;
   uint64_t share = space->heap_bytes / 16 / space->resident_threads;
   c->chunk_bytes = static_cast<uint32_t>(kSmallestChunk);
-  while (c->chunk_bytes < kLargestChunk && c->chunk_bytes * 2 <= share) c->chunk_bytes *= 2;
+  const uint64_t most = *run->chunk_hint ? *run->chunk_hint : kLargestChunk;
+  while (c->chunk_bytes < most && c->chunk_bytes * 2 <= share) c->chunk_bytes *= 2;
   c->target = space->resident_threads * kTasksPerThread;
   if (c->target > space->queue_capacity / 2) c->target = space->queue_capacity / 2;
   c->sequential_budget = kSequentialBudget;
@@ -92,11 +93,23 @@ bool launch(Run* run, Message* why) {
     run->counters->launches += 2 * rounds;
     run->counters->looks += 1;
     if (!check(space, "cuMemcpyDtoHAsync", d.copy_out(space->pinned + kResultBytes - result, space->control - result, result + sizeof *seen, device->stream), why)) return false;
-    if (!space_wait(space, why)) return false;
+    if (!image_look(space, why) || !space_wait(space, why)) return false;
     rounds = rounds < kGraphRounds ? kGraphRounds : rounds * 2 < kMostRounds ? rounds * 2 : kMostRounds;
   } while (seen->in_count > 0);
   *run->rounds_hint = seen->rounds;
   return true;
+}
+
+// The chunk for the next call of the def. Threads that use a small part of one scatter their nodes over pages that the host must fetch; threads that
+// use many meet at the cursor too often.
+void adapt_chunk(Run* run) {
+  const BendDeviceControl* c = run->control;
+  const uint64_t threads = c->widest < run->space->resident_threads ? c->widest : run->space->resident_threads;
+  const uint64_t chunks = (c->heap_cursor - run->space->heap - run->used) / c->chunk_bytes;
+  uint64_t next = c->chunk_bytes;
+  if (chunks < 2 * threads) next /= 4;
+  else if (chunks > 16 * threads) next *= 2;
+  *run->chunk_hint = static_cast<uint32_t>(next < kSmallestChunk ? kSmallestChunk : next > kLargestChunk ? kLargestChunk : next);
 }
 
 }  // namespace
@@ -116,6 +129,7 @@ bool run_rounds(Run* run, Message* why) {
   memcpy(run->control, image, sizeof *run->control);
   memcpy(run->result, image - result_span(run), run->program->entries[run->entry].result.size);
   if (run->control->widest < space->resident_threads) space->dirty_threads = static_cast<uint32_t>(run->control->widest);
+  adapt_chunk(run);
   Counters* k = run->counters;
   k->rounds += run->control->rounds;
   k->tasks += run->control->tasks;

@@ -86,10 +86,12 @@ Gpu* gpu_open(const GpuConfig& config, const BendGpuProgram* program, bool* fail
   void* memory = calloc(1, sizeof(Gpu));
   bool* noted = static_cast<bool*>(calloc(program->entry_count, 1));
   uint32_t* rounds = static_cast<uint32_t*>(calloc(program->entry_count, 4));
-  if (!memory || !noted || !rounds) {
+  uint32_t* chunks = static_cast<uint32_t*>(calloc(program->entry_count, 4));
+  if (!memory || !noted || !rounds || !chunks) {
     free(memory);
     free(noted);
     free(rounds);
+    free(chunks);
     complain("the system refuses the memory to start");
     return nullptr;
   }
@@ -99,6 +101,7 @@ Gpu* gpu_open(const GpuConfig& config, const BendGpuProgram* program, bool* fail
   gpu->emulated = emulated;
   gpu->noted = noted;
   gpu->rounds = rounds;
+  gpu->chunks = chunks;
   pthread_mutex_init(&gpu->lock, nullptr);
   *failed = false;
   if (emulated) {
@@ -135,6 +138,7 @@ void gpu_close(Gpu* gpu) {
   pthread_mutex_destroy(&gpu->lock);
   free(gpu->noted);
   free(gpu->rounds);
+  free(gpu->chunks);
   free(gpu);
 }
 

@@ -24,6 +24,7 @@ struct Gpu {
   Message why;               // of refused
   bool* noted;               // by entry: its refusal has been told
   uint32_t* rounds;          // by entry: rounds of its last call
+  uint32_t* chunks;          // by entry: its heap chunk
   Counters counters;
   uint64_t start_ns[5];      // driver, context, module, memory, total
   uint64_t waited_ns;        // of the first `!`, for the starter

@@ -13,11 +13,57 @@ namespace {
 constexpr uint64_t kMiB = 1ull << 20;
 constexpr uint64_t kMaxAhead = 64;             // 4 MiB a fetch
 constexpr uint64_t kKeptStaging = 64 * kMiB;
+constexpr uint64_t kLockStep = 8 * kMiB;
+constexpr uint64_t kMostLocked = 256 * kMiB;
+constexpr uint64_t kLeastLocked = kMiB;        // smaller transfers are not worth a first locking
+constexpr uint64_t kNewPages = 16;             // fetched at once where the call made its nodes, which threads scatter
+constexpr uint64_t kPrefix = 16384;
+constexpr uint64_t kSmallImage = 12288;
 constexpr uint32_t kDiffThreads = 128;         // bend_diff: a block compares a page
 
 char* reserve(uint64_t bytes) {
   void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return p == MAP_FAILED ? nullptr : static_cast<char*>(p);
+}
+
+// Page-locks what lies below `wanted`, if it is not yet.
+void lock_memory(Space* space, Locked* memory, uint64_t wanted) {
+  if (!space->device || wanted < kLeastLocked) return;
+  const Driver& d = space->device->driver;
+  if (wanted > kMostLocked) wanted = kMostLocked;
+  while (memory->locked < wanted && memory->locked + kLockStep <= memory->bytes && !memory->refused) {
+    memory->refused = !d.host_register || !d.host_unregister || d.host_register(memory->at + memory->locked, kLockStep, 0) != kSuccess;
+    if (!memory->refused) memory->locked += kLockStep;
+  }
+}
+
+void release_memory(Space* space, Locked* memory) {
+  for (uint64_t at = 0; at < memory->locked; at += kLockStep) space->device->driver.host_unregister(memory->at + at);
+  if (memory->at) munmap(memory->at, memory->bytes);
+}
+
+// Gives memory back to the system, but for what is locked.
+void discard(Locked* memory, uint64_t from, uint64_t to) {
+  if (from < memory->locked) from = memory->locked;
+  if (from < to) madvise(memory->at + from, to - from, MADV_DONTNEED);
+}
+
+// Calls copy(offset, bytes) for the parts of [from, from + bytes) that lie in one step each: a copy must not cross from one locked range to another.
+template <class Copy>
+bool in_steps(uint64_t from, uint64_t bytes, const Copy& copy) {
+  const uint64_t end = from + bytes;
+  while (from < end) {
+    uint64_t next = (from / kLockStep + 1) * kLockStep;
+    if (next > end) next = end;
+    if (!copy(from, next - from)) return false;
+    from = next;
+  }
+  return true;
+}
+
+// A part of the staging image to its place.
+bool put(Space* space, uint64_t from, uint64_t bytes, Message* why) {
+  return in_steps(from, bytes, [&](uint64_t at, uint64_t part) { return space_put(space, space->heap + at, space->image.staging.at + at, part, why); });
 }
 
 uint64_t shadow_address(const Space* space) { return space->heap + space->image.shadow; }
@@ -46,20 +92,29 @@ bool take_shadow(Space* space, uint64_t bytes, bool* fresh) {
 
 bool fetch_pages(Space* space, uint64_t first, uint64_t last, Message* why) {
   Image* m = &space->image;
-  const uint64_t pages = (space->heap_bytes + kPage - 1) / kPage;
+  const uint64_t image_pages = m->used / kPage;
+  const uint64_t reached = (space->reached + kPage - 1) / kPage;
   for (uint64_t page = first; page <= last; ++page) {
     if (m->known[page]) continue;
     m->ahead = page == m->last_miss ? (m->ahead < kMaxAhead ? m->ahead * 2 : kMaxAhead) : 1;
-    uint64_t most = last - page + 1 > m->ahead ? last - page + 1 : m->ahead;
+    uint64_t most = m->ahead;
+    if (page >= image_pages) {
+      if (reached - image_pages <= kMaxAhead) most = kMaxAhead;
+      else if (most < kNewPages) most = kNewPages;
+    }
+    if (page < reached && most > reached - page) most = reached - page;
+    if (most < last - page + 1) most = last - page + 1;
     uint64_t end = page;
-    while (end < pages && end - page < most && !m->known[end]) ++end;
-    uint64_t from = page * kPage;
-    uint64_t bytes = (end * kPage < space->heap_bytes ? end * kPage : space->heap_bytes) - from;
-    // Small pieces come sooner through page-locked memory (7.6 against 14.5 us for a page on an H200).
-    char* to = m->mirror + from;
-    char* by = space->bounce && bytes <= kBounceBytes ? space->bounce : to;
-    if (!space_get(space, by, space->heap + from, bytes, why) || !space_wait(space, why)) return false;
-    if (by != to) memcpy(to, by, bytes);
+    while (end - page < most && !m->known[end]) ++end;
+    const uint64_t from = page * kPage;
+    const uint64_t bytes = (end * kPage < space->heap_bytes ? end * kPage : space->heap_bytes) - from;
+    lock_memory(space, &m->mirror, from + bytes);
+    if (from + bytes > m->mirror.locked && space->bounce && bytes <= kBounceBytes) {
+      if (!space_get(space, space->bounce, space->heap + from, bytes, why) || !space_wait(space, why)) return false;
+      memcpy(m->mirror.at + from, space->bounce, bytes);
+    } else if (!in_steps(from, bytes, [&](uint64_t at, uint64_t part) { return space_get(space, m->mirror.at + at, space->heap + at, part, why); }) || !space_wait(space, why)) {
+      return false;
+    }
     memset(m->known + page, 1, end - page);
     if (end > m->high) m->high = end;
     m->pages_out += end - page;
@@ -76,21 +131,22 @@ bool image_open(Space* space, uint8_t* changed, Message* why) {
   m->shadow = kNoPlace;
   m->changed = changed;
   // As large as the system lets us reserve; arguments that do not fit run on the host.
-  for (m->staging_bytes = space->heap_bytes; !m->staging && m->staging_bytes >= kMiB; m->staging_bytes /= 2) {
-    m->staging = reserve(m->staging_bytes);
-    if (m->staging) break;
+  for (m->staging.bytes = space->heap_bytes; !m->staging.at && m->staging.bytes >= kMiB; m->staging.bytes /= 2) {
+    m->staging.at = reserve(m->staging.bytes);
+    if (m->staging.at) break;
   }
-  m->mirror = reserve(space->heap_bytes);
+  m->mirror.bytes = space->heap_bytes;
+  m->mirror.at = reserve(space->heap_bytes);
   m->known = static_cast<uint8_t*>(calloc(space->heap_bytes / kPage + 1, 1));
-  if (m->staging && m->mirror && m->known) return true;
+  if (m->staging.at && m->mirror.at && m->known) return true;
   why->text("the system refuses ").number(space->heap_bytes).text(" bytes of address space for the image of the device's memory; BEND_GPU_MEMORY sets a smaller one");
   return false;
 }
 
 void image_close(Space* space) {
   Image* m = &space->image;
-  if (m->staging) munmap(m->staging, m->staging_bytes);
-  if (m->mirror) munmap(m->mirror, space->heap_bytes);
+  release_memory(space, &m->staging);
+  release_memory(space, &m->mirror);
   free(m->known);
   *m = {};
 }
@@ -108,13 +164,15 @@ bool image_send(Space* space, uint64_t used, Message* why) {
   const uint64_t pages = used / kPage;
   bool fresh = false;
   m->used = used;
+  m->prefix = 0;
+  lock_memory(space, &m->staging, used);
   m->compared = used >= kLeastCompared && used <= kMostCompared && take_shadow(space, pages * kPage, &fresh);
   if (!m->compared) {
     forget_from(m, 0);
     m->pages_in += (used + kPage - 1) / kPage;
-    return space_put(space, space->heap, m->staging, used, why);
+    return put(space, 0, used, why);
   }
-  auto equal = [&](uint64_t page) { return m->known[page] && memcmp(m->staging + page * kPage, m->mirror + page * kPage, kPage) == 0; };
+  auto equal = [&](uint64_t page) { return m->known[page] && memcmp(m->staging.at + page * kPage, m->mirror.at + page * kPage, kPage) == 0; };
   for (uint64_t page = 0; page < pages; ++page) {
     if (equal(page)) {
       ++m->pages_kept;
@@ -123,9 +181,9 @@ bool image_send(Space* space, uint64_t used, Message* why) {
     uint64_t end = page + 1;
     while (end < pages && !equal(end)) ++end;
     const uint64_t from = page * kPage, bytes = (end - page) * kPage;
-    if (!space_put(space, space->heap + from, m->staging + from, bytes, why)) return false;
+    if (!put(space, from, bytes, why)) return false;
     if (!fresh && !space_copy(space, shadow_address(space) + from, space->heap + from, bytes, why)) return false;
-    memcpy(m->mirror + from, m->staging + from, bytes);
+    memcpy(m->mirror.at + from, m->staging.at + from, bytes);
     memset(m->known + page, 1, end - page);
     m->pages_in += end - page;
     if (end < pages) ++m->pages_kept;
@@ -136,11 +194,19 @@ bool image_send(Space* space, uint64_t used, Message* why) {
   if (fresh && !space_copy(space, shadow_address(space), space->heap, pages * kPage, why)) return false;
   const uint64_t tail = pages * kPage;
   m->pages_in += used > tail;
-  return space_put(space, space->heap + tail, m->staging + tail, used - tail, why);
+  return put(space, tail, used - tail, why);
+}
+
+bool image_look(Space* space, Message* why) {
+  Image* m = &space->image;
+  if (!space->device || m->used == 0 || m->used > kSmallImage || kPrefix > space->heap_bytes) return true;
+  m->prefix = kPrefix;
+  return space_get(space, space->bounce, space->heap, kPrefix, why);
 }
 
 bool image_settle(Space* space, Message* why) {
   Image* m = &space->image;
+  if (m->prefix) memcpy(m->mirror.at, space->bounce, m->prefix);
   if (!m->compared) return true;
   const uint64_t pages = m->used / kPage;
   if (space->device) {
@@ -179,18 +245,20 @@ const char* image_view(Space* space, uint64_t address, uint64_t bytes, Message* 
   }
   const Image* m = &space->image;
   uint64_t offset = address - space->heap;
+  if (offset + bytes <= m->prefix) return m->mirror.at + offset;
   uint64_t last = (offset + (bytes ? bytes - 1 : 0)) / kPage;
   for (uint64_t page = offset / kPage; page <= last; ++page)
     if (!m->known[page] && !fetch_pages(space, page, last, why)) return nullptr;
-  return m->mirror + offset;
+  return m->mirror.at + offset;
 }
 
 void image_reset(Space* space) {
   Image* m = &space->image;
   const uint64_t kept = m->compared ? m->used / kPage : 0;
-  if (!m->compared && m->used > kKeptStaging) madvise(m->staging, m->used, MADV_DONTNEED);
-  if (m->high > kept && (m->high - kept) * kPage > kKeptStaging) madvise(m->mirror + kept * kPage, (m->high - kept) * kPage, MADV_DONTNEED);
+  if (!m->compared && m->used > kKeptStaging) discard(&m->staging, 0, m->used);
+  if (m->high > kept && (m->high - kept) * kPage > kKeptStaging) discard(&m->mirror, kept * kPage, m->high * kPage);
   forget_from(m, kept);
+  m->prefix = 0;
   m->last_miss = m->ahead = 0;
   // Emulated memory goes back to the system, so that a program with many calls stays small and a stale read shows as zeros.
   uint64_t floor = space->places.floor() & ~4095ull;

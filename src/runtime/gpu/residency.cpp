@@ -30,7 +30,7 @@ bool protect(const Resident* r, uint64_t first, uint64_t count, int protection) 
 }
 
 // Whether a write through /proc/self/mem reaches a page without access; hardened kernels refuse it.
-int open_memory() {
+int open_own_memory() {
   int fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
   if (fd < 0) return -1;
   void* page = mmap(nullptr, kSystemPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -223,7 +223,7 @@ uint64_t place_bytes(uint64_t block_bytes) { return block_bytes - BEND_ARRAY_HEA
 void residency_open(Residency* y, Space* space) {
   memset(y, 0, sizeof *y);
   pthread_mutex_init(&y->lock, nullptr);
-  y->memory = open_memory();
+  y->memory = open_own_memory();
   y->space = space;
 }
 

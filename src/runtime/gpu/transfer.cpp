@@ -84,15 +84,15 @@ bool has_room(Transfer* t, uint64_t used, uint64_t bytes) {
 
 char* stage(Transfer* t, uint64_t bytes) {
   uint64_t at = (t->used + 15) & ~15ull;
-  if (at + bytes > t->space->image.staging_bytes || !has_room(t, at, bytes)) {
+  if (at + bytes > t->space->image.staging.bytes || !has_room(t, at, bytes)) {
     t->full = true;
     return nullptr;
   }
   t->used = at + bytes;
-  return t->space->image.staging + at;
+  return t->space->image.staging.at + at;
 }
 
-uint64_t device_address(Transfer* t, const char* staged) { return t->space->heap + static_cast<uint64_t>(staged - t->space->image.staging); }
+uint64_t device_address(Transfer* t, const char* staged) { return t->space->heap + static_cast<uint64_t>(staged - t->space->image.staging.at); }
 
 // The device address of a node or object.
 uint64_t send_node(Transfer* t, char* node, const BendLayout* layout, bool owned) {
