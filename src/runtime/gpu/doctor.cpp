@@ -102,6 +102,7 @@ bool measure(const Device* device, uint64_t memory, uint32_t* host, Message& why
 bool examine(Device* device, const GpuConfig& config, Message& why) {
   Message m;
   uint64_t from = now_ns();
+  const uint64_t begin = from;
   if (!device_probe(device, config, &why)) return false;
   uint64_t probed = now_ns();
   m.text("driver: CUDA ").number(static_cast<uint64_t>(device->driver.version / 1000)).text(".").number(static_cast<uint64_t>(device->driver.version % 1000 / 10)).text(", opened and initialised in ");
@@ -124,6 +125,15 @@ bool examine(Device* device, const GpuConfig& config, Message& why) {
   millis(m, now_ns() - from);
   say(m);
   const Driver& d = device->driver;
+  const uint64_t opened = now_ns();
+  static const char kEmpty[] = ".version 6.0\n.target sm_70\n.address_size 64\n";
+  void* empty = nullptr;
+  int option = 0;
+  if (!check(device, "cuModuleLoadDataEx", d.module_load(&empty, kEmpty, 0, &option, nullptr), why)) return false;
+  m.text("floor of a program's first `!` (driver, context, an empty module): ");
+  millis(m, probed - begin + opened - from + now_ns() - opened);
+  say(m);
+  d.module_unload(empty);
   size_t stack = 0, free_bytes = 0, total = 0;
   if (!check(device, "cuCtxGetLimit", d.context_get_limit(&stack, 0), why) || !check(device, "cuMemGetInfo", d.memory_info(&free_bytes, &total), why)) return false;
   uint32_t ptx = newest_ptx(device);
