@@ -43,7 +43,7 @@ const BendGpuCode kCode = {BEND_GPU_PTX, 70, kPtx, sizeof kPtx};
 const BendGpuProgram kProgram = {64, 3, 0, 1, kEntries, nullptr, &kCode, nullptr, machine};
 
 struct Fixture : DeviceFixture {
-  explicit Fixture(bool emulated) : DeviceFixture(&kProgram, emulated) {}
+  explicit Fixture(bool emulated, uint64_t memory = 64u << 20) : DeviceFixture(&kProgram, emulated, memory) {}
   BendWord array(uint64_t depth, uint32_t first) {
     BendWord a = bend_array_alloc(&worker, depth, &kU32, nullptr);
     for (uint32_t i = 0; i < 1u << depth; ++i) slots(a)[i] = first + i;
@@ -59,10 +59,10 @@ constexpr uint64_t kGranules = (4ull << kDepth) >> 16;
 constexpr uint32_t kPerGranule = 1u << 14;            // slots
 
 template <class Body>
-void on_both(Body body) {
+void on_both(Body body, uint64_t memory = 64u << 20) {
   for (bool emulated : {true, false}) {
     CAPTURE(emulated);
-    Fixture f(emulated);
+    Fixture f(emulated, memory);
     body(f);
     CHECK(f.check().live_nodes == 0);
     CHECK(f.residency().count == 0);
@@ -154,6 +154,27 @@ TEST_CASE("residency: an array that the device made stays there") {
     f.drop(a);
     f.drop(b);
   });
+}
+
+TEST_CASE("residency: an array read in any order comes in few fetches") {
+  on_both([](Fixture& f) {
+    constexpr uint64_t depth = kDepth + 4;
+    BendWord a = f.call(kTouch, f.array(depth, 0));
+    for (uint32_t phase = 0; phase < 4; ++phase)
+      for (uint32_t i = phase * kPerGranule; i < 1u << depth; i += 4 * kPerGranule)
+        if (f.slots(a)[i] != i + 1) FAIL_CHECK("slot " << i);
+    CHECK(f.residency().granules_out == kGranules << 4);
+    CHECK(f.residency().faults < 40);
+    // Writes in order, too; a write here and there takes its own granule only.
+    uint64_t faults = f.residency().faults;
+    for (uint32_t i = 0; i < 1u << (depth - 1); ++i) f.slots(a)[i] = i;
+    CHECK(f.residency().faults - faults < 80);
+    f.slots(a)[(1u << depth) - 1] = 0;
+    uint64_t in = f.residency().granules_in;
+    a = f.call(kTouch, a);
+    CHECK(f.residency().granules_in - in <= (kGranules << 3) + 1 + 16);
+    f.drop(a);
+  }, 256u << 20);
 }
 
 TEST_CASE("residency: idle blocks make room on the device") {

@@ -31,7 +31,9 @@ struct Resident {
   uint64_t granules;
   uint64_t place;            // in Space.places
   uint64_t last_use;
+  uint64_t misses;           // since the last call with the array
   uint64_t next_miss, ahead; // granule after the last fetch; granules to fetch at a miss there
+  uint64_t next_write, write_ahead;   // the same for first writes
   bool registered, tried;    // with the driver
   bool in_call;              // an argument or result of the call under way: not evicted
   Granule state[];
