@@ -12,14 +12,15 @@ using core::DataId;
 using core::TermId;
 
 struct Evaluator::Impl {
+  Impl(const core::Book& book, const Interner& names, const MachineOptions& options, bool unfolds) : machine(book, names, options), unfold(unfolds) {}
   Machine machine;
   bool unfold;
 };
 
 Evaluator::Evaluator(const core::Book& book, const Interner& names, EvalOptions options)
-    : impl_(std::make_unique<Impl>(Impl{
-          Machine(book, names, {.floats = options.floats, .all_unfold = options.unfold, .fuel = options.fuel, .memory = options.memory, .stack = options.stack}),
-          options.unfold})) {}
+    : impl_(std::make_unique<Impl>(
+          book, names, MachineOptions{.floats = options.floats, .all_unfold = options.unfold, .fuel = options.fuel, .memory = options.memory, .stack = options.stack},
+          options.unfold)) {}
 Evaluator::~Evaluator() = default;
 
 const Env* Evaluator::empty() const { return impl_->machine.empty(); }

@@ -32,6 +32,7 @@ struct KnownNames {
 
 class Machine {
  public:
+  Machine(const Machine&) = delete;   // the empty environment points to itself
   Machine(const core::Book& book, const Interner& names, MachineOptions options);
 
   // Environments.
