@@ -5,7 +5,7 @@ a  fib, a fork in every call: nanoseconds a call at one thread beside the same d
 b  the suite of bench/suite at N threads
 c  skew: one amount of work divided evenly, 90 to 10, as a spine of 99 to 1, and into leaves whose costs differ 1000 to 1
 d  a fork tree of 8 leaves of 4 microseconds entered 20,000 times from sequential code
-e  a fork-free program at 1 and at 64 threads
+e  fork-free programs at 1 and at 64 threads: instructions (valgrind) and wall time
 
 Rows b and c compare rates: N copies of the program with one thread each run together and take C seconds; one with N threads takes T. The
 efficiency is C / (N T): what the threads reach of what N independent copies reach on the same cores, with the same memory. Runs alternate
@@ -15,6 +15,8 @@ efficiency is C / (N T): what the threads reach of what N independent copies rea
 import argparse
 import json
 import os
+import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -150,12 +152,28 @@ class Bench:
         self.result["d"] = {name: median for name, (median, _, _) in medians.items()}
 
     def row_e(self):
-        words = [self.program("fib_plain"), str(self.options.fib)]
-        medians = alternate(2 * self.options.rounds, {"1 thread": (words, 1, 1), "64 threads": (words, 64, 1)})
-        print("(e) a fork-free program")
-        for name, (median, low, high) in medians.items():
-            print(f"    {name:14}{median:9.4f} s  ({low:.4f} - {high:.4f})")
-        self.result["e"] = medians
+        print("(e) fork-free programs, 1 and 64 threads")
+        rows = {}
+        for name, words in (("fib_plain", [str(min(self.options.fib, 34))]), ("e_lists", []), ("e_map", []), ("e_tail", [])):
+            words = [self.program(name), *words]
+            row = {}
+            if shutil.which("valgrind"):
+                count = {threads: instructions(words, threads) for threads in (1, 64)}
+                row = {"instructions 1": count[1], "instructions 64": count[64], "instructions": count[64] / count[1] - 1}
+            medians = alternate(2 * self.options.rounds, {"1": (words, 1, 1), "64": (words, 64, 1)})
+            row.update({threads: dict(zip(("median", "low", "high"), values)) for threads, values in medians.items()})
+            rows[name] = row
+            more = f"  instructions {count[1]:12,} {count[64]:12,}  {100 * row['instructions']:+.3f} %" if "instructions" in row else "  (no valgrind)"
+            walls = "".join(f"  {t} threads {median:.4f} s ({low:.4f} - {high:.4f})" for t, (median, low, high) in medians.items())
+            print(f"    {name:10}{more}{walls}")
+        self.result["e"] = rows
+
+
+def instructions(words, threads):
+    """Instructions of a whole process, by valgrind."""
+    words = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null", *words]
+    done = subprocess.run(words, env=environment(threads), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    return int(re.search(r"I\s+refs:\s+([\d,]+)", done.stderr).group(1).replace(",", ""))
 
 
 def build(folder):
@@ -163,6 +181,8 @@ def build(folder):
     bendc = os.environ.get("BENDC", os.path.join(ROOT, "build", "release", "bendc"))
     sources = {name: os.path.join(ROOT, "bench", "threads", name + ".bend") for name in OWN}
     sources.update({name: os.path.join(ROOT, "bench", "suite", name + ".bend") for name in SUITE})
+    cases = os.path.join(ROOT, "tests", "cases", "run")
+    sources.update({"e_lists": os.path.join(cases, "list_kit.bend"), "e_map": os.path.join(cases, "map_words.bend"), "e_tail": os.path.join(cases, "tail_loop_ten_million.bend")})
     for name, source in sources.items():
         subprocess.run([bendc, "build", source, "-o", os.path.join(folder, name)], check=True)
     for name, flags in CONTENDERS.items():

@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "runtime/cpu/scheduler.h"
@@ -23,6 +24,12 @@ int complain(const char* text, int status) {
   m.text("bend: ").text(text).text("\n");
   write_stderr(m.data(), m.size());
   return status;
+}
+
+// Zeroed pages, which cost nothing before a worker uses them; null when the system refuses.
+BendWorker* map_workers(uint32_t count) {
+  void* got = mmap(nullptr, count * sizeof(BendWorker), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return got == MAP_FAILED ? nullptr : static_cast<BendWorker*>(got);
 }
 
 struct ProgramRun {
@@ -80,7 +87,7 @@ int bend_start(const BendProgram* program, const BendOptions* options, int argc,
     status = complain("the system refuses the memory to start", 1);
   } else if (!read_config(&runtime->config, options, argc, argv)) {
     status = kExitUsage;
-  } else if (BendWorker* workers = static_cast<BendWorker*>(calloc(runtime->config.threads, sizeof(BendWorker))); !workers) {
+  } else if (BendWorker* workers = map_workers(runtime->config.threads); !workers) {
     status = complain("the system refuses the memory to start", 1);
   } else {
     runtime->program = program;
@@ -108,10 +115,10 @@ int bend_start(const BendProgram* program, const BendOptions* options, int argc,
       status = complain("the system refuses the memory to start", 1);
     }
     gpu::gpu_close(runtime->gpu);
-    free(runtime->scheduler);
+    scheduler_free(runtime);
     for (uint32_t i = 0; i < runtime->worker_count; ++i) worker_heap_close(&workers[i]);
     heap_close(&runtime->heap);
-    free(workers);
+    munmap(workers, runtime->config.threads * sizeof(BendWorker));
   }
   free(runtime);
   return status;

@@ -30,7 +30,7 @@ struct TwoWorkers {
     scheduler = fixture.runtime->scheduler;
     scheduler->started.store(2);
   }
-  ~TwoWorkers() { std::free(scheduler); }
+  ~TwoWorkers() { rt::scheduler_free(fixture.runtime); }
 };
 
 }  // namespace

@@ -136,6 +136,7 @@ void close_stack(WorkerTasks& own) {
 void open_worker(BendWorker* worker) {
   Scheduler* s = scheduler(worker);
   WorkerTasks& own = tasks_of(worker);
+  own.random = (s->seed + 1) * 0x9E3779B97F4A7C15ull + worker->index * 0xBF58476D1CE4E5B9ull + 1;
   own.head.store(low(own.base), std::memory_order_seq_cst);
   worker->task_head = s->barriers && s->seed == 0 ? reinterpret_cast<const uint32_t*>(&own.head) : &kEverywhere;
   worker->atomic = 1;
@@ -514,17 +515,19 @@ void leave_tasks(BendWorker* worker) {
 
 bool scheduler_open(BendRuntime* runtime) {
   uint32_t count = runtime->config.threads;
-  void* memory = nullptr;
-  if (posix_memalign(&memory, alignof(WorkerTasks), sizeof(Scheduler) + alignof(WorkerTasks) + count * sizeof(WorkerTasks)) != 0) return false;
-  memset(memory, 0, sizeof(Scheduler) + alignof(WorkerTasks) + count * sizeof(WorkerTasks));
+  // Fresh pages are zero and cost nothing before a worker uses them, so that a program without forks does not pay for the threads it may have.
+  const uint64_t tasks = (sizeof(Scheduler) + alignof(WorkerTasks) - 1) / alignof(WorkerTasks) * alignof(WorkerTasks);
+  const uint64_t bytes = tasks + count * sizeof(WorkerTasks);
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return false;
   Scheduler* s = static_cast<Scheduler*>(memory);
   s->runtime = runtime;
-  s->tasks = reinterpret_cast<WorkerTasks*>(static_cast<char*>(memory) + (sizeof(Scheduler) + alignof(WorkerTasks) - 1) / alignof(WorkerTasks) * alignof(WorkerTasks));
+  s->bytes = bytes;
+  s->tasks = reinterpret_cast<WorkerTasks*>(static_cast<char*>(memory) + tasks);
   s->count = count;
   s->seed = runtime->config.sched_seed;
   s->counting = runtime->config.gpu.stats;
   s->limit.store(count, std::memory_order_relaxed);
-  for (uint32_t i = 0; i < count; ++i) s->tasks[i].random = (s->seed + 1) * 0x9E3779B97F4A7C15ull + i * 0xBF58476D1CE4E5B9ull + 1;
   runtime->scheduler = s;
   runtime->workers[0].solo = count == 1;
   runtime->workers[0].task_head = &kEverywhere;
@@ -550,6 +553,11 @@ void scheduler_close(BendRuntime* runtime) {
   if (started > 0) close_stack(s->tasks[0]);
   watchdog_stop(s);
   runtime->worker_count = started > 1 ? started : 1;
+}
+
+void scheduler_free(BendRuntime* runtime) {
+  if (runtime->scheduler) munmap(runtime->scheduler, runtime->scheduler->bytes);
+  runtime->scheduler = nullptr;
 }
 
 }  // namespace bendc::rt

@@ -62,6 +62,7 @@ struct alignas(128) WorkerTasks {
 struct Scheduler {
   BendRuntime* runtime;
   WorkerTasks* tasks;                    // one a worker
+  uint64_t bytes;                        // of the mapping that holds this and the tasks
   uint32_t count;
   uint64_t seed;                         // BEND_SCHED_SEED: perturbs the schedule
   bool counting;                         // BEND_STATS
@@ -86,5 +87,6 @@ void leave_tasks(BendWorker* worker);
 [[nodiscard]] bool scheduler_open(BendRuntime* runtime);
 // After the program's end: no task is open.
 void scheduler_close(BendRuntime* runtime);
+void scheduler_free(BendRuntime* runtime);
 
 }  // namespace bendc::rt
