@@ -35,7 +35,7 @@ int enter(const char* name) {
   return s.config.fail && std::strcmp(name, s.config.fail) == 0 && n == s.config.fail_at ? s.config.code : 0;
 }
 
-char round_kernel, flip_kernel, diff_kernel, selftest_kernel, context, own_module, program_module;
+char round_kernel, flip_kernel, diff_kernel, move_kernel, selftest_kernel, context, own_module, program_module;
 
 // A copy to the host. Page-locked memory is written as a device does it, whatever the pages' protection.
 void write_host(void* to, const void* from, size_t bytes) {
@@ -146,7 +146,7 @@ int cuModuleLoadDataEx(void** module, const void* image, unsigned count, int* op
 int cuModuleUnload(void*) { ENTER("cuModuleUnload"); --state().live; return 0; }
 int cuModuleGetFunction(void** function, void*, const char* name) {
   ENTER("cuModuleGetFunction");
-  *function = std::strcmp(name, "bend_flip") == 0 ? &flip_kernel : std::strcmp(name, "bend_diff") == 0 ? &diff_kernel : std::strcmp(name, "bend_selftest") == 0 ? &selftest_kernel : std::strcmp(name, "bend_round") == 0 ? &round_kernel : nullptr;
+  *function = std::strcmp(name, "bend_flip") == 0 ? &flip_kernel : std::strcmp(name, "bend_diff") == 0 ? &diff_kernel : std::strcmp(name, "bend_move") == 0 ? &move_kernel : std::strcmp(name, "bend_selftest") == 0 ? &selftest_kernel : std::strcmp(name, "bend_round") == 0 ? &round_kernel : nullptr;
   return *function ? 0 : 500;
 }
 int cuModuleGetGlobal_v2(uint64_t* address, size_t* bytes, void*, const char*) {
@@ -163,6 +163,14 @@ int cuLaunchKernel(void* function, unsigned gx, unsigned, unsigned, unsigned bx,
   uint64_t first = *static_cast<uint64_t*>(arguments[0]);
   if (function == &flip_kernel) {
     target.push_back([=] { bendc::rt::gpu::flip(reinterpret_cast<BendDeviceControl*>(first)); });
+  } else if (function == &move_kernel) {
+    auto word = [&](int i) { return *static_cast<uint64_t*>(arguments[i]); };
+    auto bytes = [&](int i) { return size_t{16} * *static_cast<uint32_t*>(arguments[i]); };
+    target.push_back([=, to = word(3), from = word(4), zero = word(6), n1 = bytes(2), n2 = bytes(5), nz = bytes(7), from1 = word(1)] {
+      std::memcpy(reinterpret_cast<void*>(first), reinterpret_cast<void*>(from1), n1);
+      if (n2) std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), n2);
+      if (nz) std::memset(reinterpret_cast<void*>(zero), 0, nz);
+    });
   } else if (function == &diff_kernel) {
     uint64_t shadow = *static_cast<uint64_t*>(arguments[1]), flags = *static_cast<uint64_t*>(arguments[2]);
     target.push_back([=] {

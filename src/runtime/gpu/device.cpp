@@ -137,6 +137,7 @@ bool device_open(Device* device, Message* why) {
          load_image(device, "the runtime's kernels", kRuntimePtx, &device->own_module, why) &&
          check(device, "cuModuleGetFunction bend_flip", d.module_function(&device->flip, device->own_module, "bend_flip"), why) &&
          check(device, "cuModuleGetFunction bend_diff", d.module_function(&device->diff, device->own_module, "bend_diff"), why) &&
+         check(device, "cuModuleGetFunction bend_move", d.module_function(&device->move, device->own_module, "bend_move"), why) &&
          check(device, "cuModuleGetFunction bend_selftest", d.module_function(&device->selftest, device->own_module, "bend_selftest"), why);
 }
 

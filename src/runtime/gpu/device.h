@@ -17,9 +17,10 @@ struct Device {
   void* stream;
   void* begin;               // events around a call
   void* end;
-  void* own_module;          // bend_flip, bend_diff, bend_selftest
+  void* own_module;          // bend_flip, bend_diff, bend_move, bend_selftest
   void* flip;
   void* diff;
+  void* move;
   void* selftest;
   void* module;              // the program's
   void* round;

@@ -92,8 +92,7 @@ bool launch(Run* run, Message* why) {
     }
     run->counters->launches += 2 * rounds;
     run->counters->looks += 1;
-    if (!check(space, "cuMemcpyDtoHAsync", d.copy_out(space->pinned + kResultBytes - result, space->control - result, result + sizeof *seen, device->stream), why)) return false;
-    if (!image_look(space, why) || !space_wait(space, why)) return false;
+    if (!space_look(space, result, why) || !space_wait(space, why)) return false;
     rounds = rounds < kGraphRounds ? kGraphRounds : rounds * 2 < kMostRounds ? rounds * 2 : kMostRounds;
   } while (seen->in_count > 0);
   *run->rounds_hint = seen->rounds;
@@ -120,9 +119,7 @@ bool run_rounds(Run* run, Message* why) {
   fill_control(run, run->control);
   memcpy(control, run->control, sizeof *run->control);
   memcpy(control + kControlBytes, run->record, space->task_stride);
-  if (!space_put(space, space->control, control, kControlBytes + space->task_stride, why) ||
-      !space_zero(space, space->threads, static_cast<uint64_t>(space->dirty_threads) * sizeof(BendDeviceThread), why))
-    return false;
+  if (!space_start(space, kControlBytes + space->task_stride, why)) return false;
   space->dirty_threads = space->resident_threads;
   if (!(space->device ? launch(run, why) : emulate(run))) return false;
   const char* image = space->device ? control : reinterpret_cast<const char*>(space->control);

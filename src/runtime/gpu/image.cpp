@@ -19,6 +19,7 @@ constexpr uint64_t kLeastLocked = kMiB;        // smaller transfers are not wort
 constexpr uint64_t kNewPages = 16;             // fetched at once where the call made its nodes, which threads scatter
 constexpr uint64_t kPrefix = 16384;
 constexpr uint64_t kSmallImage = 12288;
+static_assert(kPrefix <= kPage && kSmallImage <= kPage && 2 * kPage <= kBounceBytes);
 constexpr uint32_t kDiffThreads = 128;         // bend_diff: a block compares a page
 
 char* reserve(uint64_t bytes) {
@@ -170,7 +171,10 @@ bool image_send(Space* space, uint64_t used, Message* why) {
   if (!m->compared) {
     forget_from(m, 0);
     m->pages_in += (used + kPage - 1) / kPage;
-    return put(space, 0, used, why);
+    if (!space->device || used > kSmallImage) return put(space, 0, used, why);
+    memcpy(space->bounce + kPage, m->staging.at, used);
+    m->waiting = used;
+    return true;
   }
   auto equal = [&](uint64_t page) { return m->known[page] && memcmp(m->staging.at + page * kPage, m->mirror.at + page * kPage, kPage) == 0; };
   for (uint64_t page = 0; page < pages; ++page) {
@@ -197,11 +201,10 @@ bool image_send(Space* space, uint64_t used, Message* why) {
   return put(space, tail, used - tail, why);
 }
 
-bool image_look(Space* space, Message* why) {
+uint64_t image_look(Space* space) {
   Image* m = &space->image;
-  if (!space->device || m->used == 0 || m->used > kSmallImage || kPrefix > space->heap_bytes) return true;
-  m->prefix = kPrefix;
-  return space_get(space, space->bounce, space->heap, kPrefix, why);
+  m->prefix = m->used == 0 || m->used > kSmallImage || kPrefix > space->heap_bytes ? 0 : kPrefix;
+  return m->prefix;
 }
 
 bool image_settle(Space* space, Message* why) {

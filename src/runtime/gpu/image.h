@@ -39,6 +39,7 @@ struct Image {
   uint64_t shadow_bytes;
   uint64_t used;             // bytes of the last staging image
   bool compared;             // it has a shadow
+  uint64_t waiting;          // bytes of a small image that wait in the bounce buffer's second page for space_start
   uint64_t prefix;           // bytes of the heap's start that come with the look at the control block, so that a small result needs no fetch
   uint64_t pages_in, pages_out, pages_kept;   // pages_kept: of images with a shadow, those that did not go
 };
@@ -49,8 +50,8 @@ void image_close(Space* space);
 
 // The staging image's first `used` bytes to the device's heap.
 [[nodiscard]] bool image_send(Space* space, uint64_t used, Message* why);
-// Enqueued with the look at the control block: the heap's start, when the image is small.
-[[nodiscard]] bool image_look(Space* space, Message* why);
+// Bytes of the heap's start that the look at the control block brings to the bounce buffer: some when the image is small.
+[[nodiscard]] uint64_t image_look(Space* space);
 // After the call's rounds: what of the mirror is still so.
 [[nodiscard]] bool image_settle(Space* space, Message* why);
 // Host view of device bytes in the heap or among the statics, fetched by pages when first read; null for an address outside, or with `why` set.

@@ -2,6 +2,8 @@
 // flip() of rounds.h, which the emulator runs.
 // bend_diff(heap, shadow, flags): a block of 128 threads compares a page of 64 KiB with its shadow; where they differ the shadow is made equal and the
 // page's flag 1. The twin in C++ stands in image_settle() of image.cpp.
+// bend_move(to, from, n, to, from, n, zero, n): two copies and zeros, n times 16 bytes each, between any memory of either side. Small copies by a kernel
+// follow and precede other kernels at once; through the copy engine each change between the two costs a few microseconds.
 // bend_selftest(out, n): out[i] = (i * 2654435761) ^ i.
 #include "runtime/gpu/kernels.h"
 
@@ -100,6 +102,65 @@ EQUAL:
   add.u64 %d3, %d3, %d12;
   mov.u32 %r5, 1;
   st.global.u8 [%d3], %r5;
+  ret;
+}
+
+.visible .entry bend_move(.param .u64 p_to1, .param .u64 p_from1, .param .u32 p_n1, .param .u64 p_to2, .param .u64 p_from2, .param .u32 p_n2, .param .u64 p_zero, .param .u32 p_nz)
+{
+  .reg .pred %p<2>;
+  .reg .b32 %r<8>;
+  .reg .b64 %d<8>;
+
+  mov.u32 %r5, %ctaid.x;
+  mov.u32 %r6, %ntid.x;
+  mov.u32 %r7, %tid.x;
+  mad.lo.u32 %r1, %r5, %r6, %r7;
+  mov.u32 %r5, %nctaid.x;
+  mul.lo.u32 %r2, %r5, %r6;
+
+  ld.param.u64 %d1, [p_to1];
+  ld.param.u64 %d2, [p_from1];
+  ld.param.u32 %r3, [p_n1];
+  mov.u32 %r4, %r1;
+FIRST:
+  setp.ge.u32 %p1, %r4, %r3;
+  @%p1 bra FIRST_END;
+  mul.wide.u32 %d3, %r4, 16;
+  add.u64 %d4, %d1, %d3;
+  add.u64 %d5, %d2, %d3;
+  ld.global.v2.u64 {%d6, %d7}, [%d5];
+  st.global.v2.u64 [%d4], {%d6, %d7};
+  add.u32 %r4, %r4, %r2;
+  bra FIRST;
+FIRST_END:
+  ld.param.u64 %d1, [p_to2];
+  ld.param.u64 %d2, [p_from2];
+  ld.param.u32 %r3, [p_n2];
+  mov.u32 %r4, %r1;
+SECOND:
+  setp.ge.u32 %p1, %r4, %r3;
+  @%p1 bra SECOND_END;
+  mul.wide.u32 %d3, %r4, 16;
+  add.u64 %d4, %d1, %d3;
+  add.u64 %d5, %d2, %d3;
+  ld.global.v2.u64 {%d6, %d7}, [%d5];
+  st.global.v2.u64 [%d4], {%d6, %d7};
+  add.u32 %r4, %r4, %r2;
+  bra SECOND;
+SECOND_END:
+  ld.param.u64 %d1, [p_zero];
+  ld.param.u32 %r3, [p_nz];
+  mov.u32 %r4, %r1;
+  mov.u64 %d6, 0;
+ZERO:
+  setp.ge.u32 %p1, %r4, %r3;
+  @%p1 bra ZERO_END;
+  mul.wide.u32 %d3, %r4, 16;
+  add.u64 %d4, %d1, %d3;
+  st.global.v2.u64 [%d4], {%d6, %d6};
+  add.u32 %r4, %r4, %r2;
+  bra ZERO;
+ZERO_END:
   ret;
 }
 

@@ -18,6 +18,11 @@ constexpr uint64_t kEmulated = kGiB;
 constexpr uint32_t kEmulatedThreads = 2 * 4 * BEND_BLOCK_THREADS;   // 2 processors, 4 blocks each
 constexpr uint64_t kMaxQueue = 1u << 22;
 constexpr uint64_t kMinQueue = 256;
+constexpr uint64_t kMoveUnit = 16;                                  // bend_move
+constexpr uint32_t kMoveThreads = 256;
+constexpr uint32_t kMoveBlocks = 32;
+constexpr uint64_t kMostMovedZeros = kMiB;
+static_assert(sizeof(BendDeviceThread) % kMoveUnit == 0 && sizeof(BendDeviceControl) % kMoveUnit == 0);
 
 uint64_t align_up(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 
@@ -69,6 +74,20 @@ void record_rounds(Space* space) {
   ok = d.capture_end(device->stream, &graph) == kSuccess && ok;
   if (ok && d.graph_instantiate(&space->rounds_graph, graph, 0) != kSuccess) space->rounds_graph = nullptr;
   if (graph) d.graph_destroy(graph);
+}
+
+struct Move {
+  uint64_t to, from, bytes;
+};
+
+bool launch_move(Space* space, Move a, Move b, uint64_t zero_at, uint64_t zeros, Message* why) {
+  const Device* device = space->device;
+  uint32_t na = static_cast<uint32_t>(a.bytes / kMoveUnit), nb = static_cast<uint32_t>(b.bytes / kMoveUnit), nz = static_cast<uint32_t>(zeros / kMoveUnit);
+  void* arguments[] = {&a.to, &a.from, &na, &b.to, &b.from, &nb, &zero_at, &nz};
+  const uint32_t most = na > nb ? (na > nz ? na : nz) : (nb > nz ? nb : nz);
+  uint32_t blocks = (most + kMoveThreads - 1) / kMoveThreads;
+  if (blocks > kMoveBlocks) blocks = kMoveBlocks;
+  return check(space, "cuLaunchKernel bend_move", device->driver.launch(device->move, blocks ? blocks : 1, 1, 1, kMoveThreads, 1, 1, 0, device->stream, arguments, nullptr), why);
 }
 
 }  // namespace
@@ -180,6 +199,27 @@ bool space_zero(Space* space, uint64_t to, uint64_t bytes, Message* why) {
   if (space->device) return check(space, "cuMemsetD8Async", space->device->driver.fill(to, 0, bytes, space->device->stream), why);
   memset(reinterpret_cast<void*>(to), 0, bytes);
   return true;
+}
+
+bool space_start(Space* space, uint64_t bytes, Message* why) {
+  Image* m = &space->image;
+  const char* control = space->pinned + kResultBytes;
+  const uint64_t zeros = static_cast<uint64_t>(space->dirty_threads) * sizeof(BendDeviceThread);
+  if (!space->device) return space_put(space, space->control, control, bytes, why) && space_zero(space, space->threads, zeros, why);
+  const bool few = zeros <= kMostMovedZeros;
+  Move image = {space->heap, reinterpret_cast<uint64_t>(space->bounce + kPage), align_up(m->waiting, kMoveUnit)};
+  space->moved_in += bytes + m->waiting;
+  m->waiting = 0;
+  return launch_move(space, {space->control, reinterpret_cast<uint64_t>(control), bytes}, image, space->threads, few ? zeros : 0, why) &&
+         (few || space_zero(space, space->threads, zeros, why));
+}
+
+bool space_look(Space* space, uint64_t result, Message* why) {
+  const uint64_t bytes = result + sizeof(BendDeviceControl);
+  const uint64_t prefix = image_look(space);
+  space->moved_out += bytes + prefix;
+  return launch_move(space, {reinterpret_cast<uint64_t>(space->pinned + kResultBytes - result), space->control - result, bytes},
+                     {reinterpret_cast<uint64_t>(space->bounce), space->heap, prefix}, 0, 0, why);
 }
 
 bool space_wait(Space* space, Message* why) {

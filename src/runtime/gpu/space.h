@@ -46,6 +46,10 @@ inline constexpr uint32_t kGraphRounds = 8;
 // Device bytes to another place on the device.
 [[nodiscard]] bool space_copy(Space* space, uint64_t to, uint64_t from, uint64_t bytes, Message* why);
 [[nodiscard]] bool space_zero(Space* space, uint64_t to, uint64_t bytes, Message* why);
+// The start of a call: `bytes` of the pinned control block and first task, a small image that waits (image.h), and clean thread records.
+[[nodiscard]] bool space_start(Space* space, uint64_t bytes, Message* why);
+// The look at the end of rounds: `result` bytes before the control block, the block, and the heap's start when the image is small; to the pinned copies.
+[[nodiscard]] bool space_look(Space* space, uint64_t result, Message* why);
 [[nodiscard]] bool space_wait(Space* space, Message* why);
 
 }  // namespace bendc::rt::gpu
