@@ -16,6 +16,8 @@ namespace fs = std::filesystem;
 constexpr int kUsageStatus = 2;
 constexpr int kInternalStatus = 70;
 constexpr size_t kShownLines = 12;
+constexpr int kWatchdogSeconds = 15;   // below the driver's own limit
+constexpr int kSeeds = 20;
 
 // A folder that is gone at the end of the run, failures included: a case is repeated by its command, not by its leftovers.
 class ScratchFolder {
@@ -83,7 +85,8 @@ class CaseRun {
       case Lane::Check: check(); break;
       case Lane::Run: program(run_words({})); break;
       case Lane::Sequential: program(run_words({"--threads", "1"})); break;
-      case Lane::Threads: threaded_program(); break;
+      case Lane::Threads: threaded_program({{1, 0}, {2, 0}, {3, 1}, {8, 2}, {64, 3}}); break;
+      case Lane::Schedules: threaded_program(all_schedules()); break;
       case Lane::Emulated: program(run_words({"--gpu", "emulate"})); break;
       case Lane::Build: built_program(); break;
       case Lane::Dump: dumps(); break;
@@ -125,8 +128,7 @@ class CaseRun {
   }
 
   ProcessResult run(const std::vector<std::string>& words) {
-    if (!outcome_.command.empty()) outcome_.command += " && ";
-    outcome_.command += fmt::format("{}", fmt::join(words, " "));
+    outcome_.command = fmt::format("{}{}", built_.empty() ? "" : built_ + " && ", fmt::join(words, " "));
     ProcessResult result = run_process(words, folder_.path(), context_.limits);
     outcome_.seconds += result.seconds;
     return result;
@@ -200,16 +202,25 @@ class CaseRun {
   }
 
   // The answer must not depend on the schedule: several numbers of threads, more than this machine may have, and perturbed schedules.
-  void threaded_program() {
-    struct Schedule {
-      int threads, seed;
-    };
+  struct Schedule {
+    int threads, seed;
+  };
+  void threaded_program(const std::vector<Schedule>& schedules) {
     if (!build()) return;
-    for (Schedule schedule : {Schedule{1, 0}, Schedule{2, 0}, Schedule{3, 1}, Schedule{8, 2}}) {
-      std::vector<std::string> words = {"/usr/bin/env", fmt::format("BEND_THREADS={}", schedule.threads), fmt::format("BEND_SCHED_SEED={}", schedule.seed), executable()};
+    for (Schedule schedule : schedules) {
+      std::vector<std::string> words = {"/usr/bin/env", fmt::format("BEND_THREADS={}", schedule.threads), fmt::format("BEND_SCHED_SEED={}", schedule.seed),
+                                        fmt::format("BEND_WATCHDOG={}", kWatchdogSeconds), executable()};
       program(append(words, case_.args));
       if (failed_ || unsupported_) return;
     }
+  }
+  // One thread has one schedule.
+  static std::vector<Schedule> all_schedules() {
+    std::vector<Schedule> out = {{1, 0}};
+    for (int threads : {2, 3, 8, 64}) {
+      for (int seed = 1; seed <= kSeeds; ++seed) out.push_back({threads, seed});
+    }
+    return out;
   }
 
   bool build() {
@@ -224,6 +235,7 @@ class CaseRun {
       context_of(built);
       return false;
     }
+    built_ = outcome_.command;
     if (!fs::exists(executable())) fail("bendc build succeeded and wrote no executable");
     return !failed_;
   }
@@ -340,6 +352,7 @@ class CaseRun {
   ScratchFolder folder_;
   fs::path file_;
   Outcome outcome_;
+  std::string built_;   // the command that made the executable
   bool failed_ = false;
   bool unsupported_ = false;
 };

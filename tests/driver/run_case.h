@@ -1,22 +1,24 @@
 // Runs one case on one lane and judges it. In: a Case, the bendc to test, limits. Out: a verdict and, for a failure, what differed.
 // Lanes: `check` (bendc check, or build for what must be refused there), `run` (bendc run), `build` (bendc build, then the executable), `sequential`
-// and `threads` (bendc run with one thread, with four), `emulated` (bendc run with the GPU's code run by the emulator), `dump` (an intermediate
-// form's lines). A program must give the same output on every lane it runs on.
+// (bendc run with one thread), `threads` (the executable with 1 to 64 threads, some schedules perturbed), `schedules` (the same with 20 perturbed
+// schedules each; only when named), `emulated` (bendc run with the GPU's code run by the emulator), `dump` (an intermediate form's lines). A program
+// must give the same output on every lane it runs on.
 #pragma once
 #include "case.h"
 #include "process.h"
 
 namespace bendc::tests {
 
-enum class Lane { Check, Run, Build, Sequential, Threads, Emulated, Dump };
+enum class Lane { Check, Run, Build, Sequential, Threads, Schedules, Emulated, Dump };
 
 struct LaneInfo {
   Lane lane;
   std::string_view name;
+  bool usual = true;   // also without --lanes
 };
 inline constexpr LaneInfo kLanes[] = {
     {Lane::Check, "check"},     {Lane::Dump, "dump"},         {Lane::Run, "run"},     {Lane::Sequential, "sequential"},
-    {Lane::Threads, "threads"}, {Lane::Emulated, "emulated"}, {Lane::Build, "build"},
+    {Lane::Threads, "threads"}, {Lane::Emulated, "emulated"}, {Lane::Build, "build"}, {Lane::Schedules, "schedules", false},
 };
 [[nodiscard]] std::string_view lane_name(Lane lane);
 [[nodiscard]] std::optional<Lane> lane_named(std::string_view name);
