@@ -9,6 +9,8 @@ import math
 import os
 import shutil
 
+import counts
+import floors
 from tools import CPU, ROOT, WORK, bars, build_bend, command, described, machine, measured, progress, rewrite, save, stop, summary
 
 SUITE = {
@@ -116,7 +118,7 @@ def table(rows):
 
 
 def bench_cpu(options):
-    groups = {"suite": {}, "twins": {}}
+    groups, programs_of = {"suite": {}, "twins": {}}, {}
     sources = {"suite": lambda name: os.path.join("suite", "c", name + ".c"), "twins": lambda name: os.path.join("twins", name + ".c")}
     for group, programs in (("suite", SUITE), ("twins", TWINS)):
         built = {}
@@ -125,13 +127,20 @@ def bench_cpu(options):
             built[name] = build(group, name, os.path.join(ROOT, "bench", sources[group](name)))
         for name, words in programs.items():
             groups[group][name] = measure_row(f"{group}/{name}", built[name], words, min(options.rounds, 5))
+            programs_of[group, name] = built[name]
+    limits = floors.add_floors(groups, programs_of) if counts.available() else None
     progress("")
     about = machine()
     lines = [described(about)]
     for group, rows in groups.items():
         lines += ["", f"### bench/{group}", "", *table(rows)]
+    if limits:
+        lines += ["", "### floors", "", f"Ceilings of this processor, one thread (bench/ceilings.c): {limits['instructions'] / 1e9:.1f} G independent instructions, {limits['read'] / 1e9:.1f} GB "
+                  f"read, {limits['write'] / 1e9:.1f} GB written a second."]
+        for group, rows in groups.items():
+            lines += ["", *floors.table(rows, group)]
     print("\n".join(lines))
-    save("cpu", {"machine": about, "cpu": CPU, "groups": groups})
+    save("cpu", {"machine": about, "cpu": CPU, "ceilings": limits, "groups": groups})
     for folder, name in (("bench/results", "cpu.svg"), ("docs", "performance-cpu.svg")):
         with open(os.path.join(ROOT, folder, name), "w", encoding="utf-8") as file:
             file.write(bars({f"{group}: processor time, bendc over C": {name: row["ratio"] for name, row in rows.items()} for group, rows in groups.items()}, 1.1))
