@@ -176,7 +176,7 @@ void ModuleEmitter::release(Builder& b, llvm::Value* worker, TypeId id, LeafSpan
     }
     case TypeKind::Array:
       if (on_device()) return device_release_array(b, worker, type.parts[0], leaves[0]);
-      call_runtime(b, Rt::bend_drop_array, {worker, leaves[0], layout_info(type.parts[0])});
+      release_array(b, worker, id, leaves[0]);
       return;
     case TypeKind::Fn:
     case TypeKind::Any:
@@ -240,10 +240,10 @@ llvm::Function* ModuleEmitter::release_helper(TypeId id) {
       body.SetInsertPoint(node);
     }
     llvm::Value* address = ref_address(body, leaves[0], data);
-    llvm::BasicBlock *last = block(body, "last"), *shared = block(body, "shared"), *counted = block(body, "counted");
-    body.CreateCondBr(is_unique(body, address, crosses(data)), last, shared);
+    llvm::BasicBlock* last = block(body, "last");
+    count_down(body, worker, address, crosses(data), last, done);
 
-    // The last reference: nodes that hold nothing counted are freed here, all others by the runtime's iterative drop.
+    // The last reference: nodes that hold nothing counted are freed here.
     body.SetInsertPoint(last);
     uint32_t bytes = 0;
     bool plain = true;
@@ -254,24 +254,9 @@ llvm::Function* ModuleEmitter::release_helper(TypeId id) {
       bytes = node.bytes;
     }
     if (plain) free(body, worker, address, bytes);
-    else call_runtime(body, Rt::bend_drop_fields, {worker, leaves[0], data_info(data), ref_ctor(body, leaves[0], data)});
+    else drop_last(body, worker, id, leaves[0]);
     body.CreateBr(done);
 
-    body.SetInsertPoint(shared);
-    llvm::Value* count = load(body, i32, address, 0, Region::Node);
-    if (crosses(data)) llvm::cast<llvm::LoadInst>(count)->setAtomic(llvm::AtomicOrdering::Monotonic);
-    body.CreateCondBr(body.CreateICmpSGE(count, number(0)), counted, done);
-    body.SetInsertPoint(counted);
-    auto locked = [&] {
-      // Another thread may have given up its reference since the test above: then this one is the last after all.
-      llvm::Value* before = body.CreateAtomicRMW(llvm::AtomicRMWInst::Sub, address, number(1), llvm::Align(4), llvm::AtomicOrdering::AcquireRelease);
-      llvm::BasicBlock* raced = block(body, "raced");
-      body.CreateCondBr(body.CreateICmpEQ(before, number(1)), raced, done, unlikely_);
-      body.SetInsertPoint(raced);
-      call_runtime(body, Rt::bend_drop_fields, {worker, leaves[0], data_info(data), ref_ctor(body, leaves[0], data)});
-    };
-    by_workers(body, worker, crosses(data), locked, [&] { store(body, body.CreateSub(count, number(1)), address, 0, Region::Node); });
-    body.CreateBr(done);
     body.SetInsertPoint(done);
     body.CreateRetVoid();
   });

@@ -51,8 +51,8 @@ Leaves FuncEmitter::expr(const flow::Node& node) {
     case ExprKind::Con: {
       std::vector<Leaves> fields;
       for (VarId var : args) fields.push_back(value(var));
-      llvm::Value* token = e.reuse.valid() ? scalar(e.reuse) : nullptr;
-      return {m_.construct(b_, worker_, kind(node.var).data, static_cast<uint32_t>(e.imm), fields, token)};
+      const Reuse reuse = reuse_of(node);
+      return {m_.construct(b_, worker_, kind(node.var).data, static_cast<uint32_t>(e.imm), fields, reuse.token ? &reuse : nullptr)};
     }
     case ExprKind::ConGet:
       return m_.ref_field(b_, scalar(args[0]), kind(args[0]).data, static_cast<uint32_t>(e.imm), static_cast<uint32_t>(e.imm2));
@@ -141,6 +141,22 @@ Leaves FuncEmitter::request(const flow::Node& node) {
   constexpr uint32_t kRequestCtor = 2;
   const Leaves field{object};
   return {m_.construct(b_, worker_, kind(node.var).data, kRequestCtor, {field}, nullptr)};
+}
+
+// What a constructor built in an opened node's memory need not store again: the count, which is 1, the index when it is the same constructor, and each
+// field that is what the opening took out of the same place.
+Reuse FuncEmitter::reuse_of(const flow::Node& con) {
+  Reuse reuse;
+  if (!con.expr.reuse.valid()) return reuse;
+  reuse.token = scalar(con.expr.reuse);
+  auto found = tokens_.find(con.expr.reuse.index);
+  if (found == tokens_.end() || m_.on_device()) return reuse;
+  const Token& token = found->second;
+  reuse.certain = token.certain;
+  reuse.same_header = token.ctor == con.expr.imm || m_.layouts.tagged(kind(con.var).data);
+  const std::span<const VarId> now = m_.flow.list(con.expr.args), before = m_.flow.list(token.fields);
+  for (size_t i = 0; i < now.size(); ++i) reuse.kept.push_back(token.ctor == con.expr.imm && before[i].valid() && now[i] == before[i]);
+  return reuse;
 }
 
 Leaves FuncEmitter::box(const flow::Node& node) {

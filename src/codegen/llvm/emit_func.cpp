@@ -172,7 +172,7 @@ void FuncEmitter::open(const flow::Node& node) {
   if (layout.repr == CtorRepr::Node) {
     const uint32_t bytes = m_.layouts.node(subject.data, ctor).bytes;
     llvm::Value* address = m_.ref_address(b_, word, subject.data, ctor);
-    if (node.var.valid()) token_bytes_[node.var.index] = bytes;
+    if (node.var.valid()) tokens_[node.var.index] = {bytes, ctor, !m_.flow.datas[subject.data].shareable, node.vars};
     llvm::Value* memory = b_.CreatePtrToInt(address, m_.i64);
     if (!m_.flow.datas[subject.data].shareable) {
       if (node.var.valid()) token = memory;
@@ -206,13 +206,13 @@ void FuncEmitter::drop(VarId var) {
     return;
   }
   // Unused memory of an opened node.
-  auto bytes = token_bytes_.find(var.index);
-  if (bytes == token_bytes_.end()) return;   // the token of a constructor without a node: always null
+  auto token = tokens_.find(var.index);
+  if (token == tokens_.end()) return;   // the token of a constructor without a node: always null
   llvm::BasicBlock *have = m_.block(b_, "have"), *done = m_.block(b_, "done");
   llvm::Value* memory = b_.CreateIntToPtr(scalar(var), m_.ptr);
   b_.CreateCondBr(b_.CreateIsNotNull(memory), have, done);
   b_.SetInsertPoint(have);
-  m_.free(b_, worker_, memory, bytes->second);
+  m_.free(b_, worker_, memory, token->second.bytes);
   b_.CreateBr(done);
   b_.SetInsertPoint(done);
 }

@@ -73,7 +73,8 @@ void FuncEmitter::fill_hole(const flow::Node& node, uint32_t field) {
   const auto ctor = static_cast<uint32_t>(made.expr.imm);
   std::vector<Leaves> fields;
   for (VarId var : m_.flow.list(made.expr.args)) fields.push_back(var == node.var ? Leaves{} : value(var));
-  llvm::Value* word = m_.construct(b_, worker_, data, ctor, fields, made.expr.reuse.valid() ? scalar(made.expr.reuse) : nullptr);
+  const Reuse reuse = reuse_of(made);
+  llvm::Value* word = m_.construct(b_, worker_, data, ctor, fields, reuse.token ? &reuse : nullptr);
   b_.CreateAlignedStore(word, hole_, llvm::Align(8));
   llvm::Value* next = b_.CreateConstInBoundsGEP1_64(m_.i8, m_.ref_address(b_, word, data, ctor), m_.layouts.node(data, ctor).offsets[field]);
   size_t phi = 0;

@@ -54,6 +54,14 @@ struct TailGroups {
 // only where both sides' arguments fit registers.
 [[nodiscard]] llvm::CallInst::TailCallKind guaranteed_tail(const llvm::Function& caller, const llvm::FunctionType& callee);
 
+// Memory of an opened node that a constructor takes over, and what of it stays as it is: the node was the only reference's, so its count is 1.
+struct Reuse {
+  llvm::Value* token = nullptr;      // its address, or null
+  bool certain = false;              // never null
+  bool same_header = false;          // count and constructor index are there already
+  std::vector<bool> kept;            // by field: the opened node's own value
+};
+
 class ModuleEmitter {
  public:
   ModuleEmitter(const flow::Module& module, llvm::Module& ir, const EmitOptions& options);
@@ -92,8 +100,7 @@ class ModuleEmitter {
   [[nodiscard]] llvm::Value* ref_ctor(Builder& b, llvm::Value* word, flow::DataId data);            // i32 index
   [[nodiscard]] llvm::Value* ref_is_node(Builder& b, llvm::Value* word, flow::DataId data);         // i1, or null: always
   [[nodiscard]] Leaves ref_field(Builder& b, llvm::Value* word, flow::DataId data, uint32_t ctor, uint32_t field);
-  // `token`: memory to reuse when not null; may be null itself.
-  [[nodiscard]] llvm::Value* construct(Builder& b, llvm::Value* worker, flow::DataId data, uint32_t ctor, llvm::ArrayRef<Leaves> fields, llvm::Value* token);
+  [[nodiscard]] llvm::Value* construct(Builder& b, llvm::Value* worker, flow::DataId data, uint32_t ctor, llvm::ArrayRef<Leaves> fields, const Reuse* reuse);
   [[nodiscard]] llvm::Value* new_object(Builder& b, llvm::Value* worker, uint32_t id, llvm::ArrayRef<flow::TypeId> types, llvm::ArrayRef<Leaves> fields);
   [[nodiscard]] Leaves apply(Builder& b, llvm::Value* worker, llvm::Value* closure, LeafSpan argument, flow::TypeId fn, llvm::Value* frame, bool must_tail);
 
@@ -214,6 +221,13 @@ class ModuleEmitter {
   [[nodiscard]] llvm::Constant* number(uint64_t value) const { return llvm::ConstantInt::get(i32, value); }
   llvm::Function* retain_helper(flow::TypeId type);
   llvm::Function* release_helper(flow::TypeId type);
+  // --- drops by type (drop.cpp) ---
+  [[nodiscard]] bool reaches(flow::TypeId from, flow::DataId target);
+  [[nodiscard]] bool drops_directly(flow::DataId data);
+  void drop_last(Builder& b, llvm::Value* worker, flow::TypeId type, llvm::Value* word);
+  void count_down(Builder& b, llvm::Value* worker, llvm::Value* node, bool crosses, llvm::BasicBlock* last, llvm::BasicBlock* done);   // ends the block
+  [[nodiscard]] llvm::Function* drop_helper(flow::TypeId type);
+  void release_array(Builder& b, llvm::Value* worker, flow::TypeId array, llvm::Value* word);
   void retain_node(Builder& b, llvm::Value* worker, llvm::Value* node, llvm::Value* amount, bool crosses);
   // Two ways to change a count, chosen by BendWorker.atomic when the value may cross to other workers; `plain` and `locked` end in `next`.
   void by_workers(Builder& b, llvm::Value* worker, bool crosses, const std::function<void()>& locked, const std::function<void()>& plain);
@@ -253,6 +267,7 @@ class ModuleEmitter {
   llvm::GlobalVariable* gpu_entries_ = nullptr;
   std::vector<llvm::Function*> functions_, sequential_;
   std::map<std::string, llvm::Function*> helpers_;
+  std::map<uint32_t, bool> direct_drops_;      // by datatype
   std::vector<llvm::Function*> runtime_;
   std::map<uint32_t, llvm::GlobalVariable*> layout_infos_, data_infos_;
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> closure_ids_;
@@ -320,6 +335,7 @@ class FuncEmitter {
   Leaves variant(const flow::Node& node);
   Leaves variant_get(flow::VarId subject, uint64_t variant, uint64_t field);
   Leaves request(const flow::Node& node);
+  [[nodiscard]] Reuse reuse_of(const flow::Node& con);   // of a constructor with a token
   Leaves box(const flow::Node& node);
   Leaves unbox(const flow::Node& node);
   // emit_prim.cpp
@@ -367,7 +383,12 @@ class FuncEmitter {
   std::vector<Work> work_;
   std::map<uint32_t, JoinPoint> joins_;
   std::map<uint32_t, uint32_t> string_of_;               // variables bound to string constants
-  std::map<uint32_t, uint32_t> token_bytes_;             // by token variable: size of the memory it stands for
+  struct Token {
+    uint32_t bytes, ctor;                                // of the node it was
+    bool certain;                                        // there is memory in any case
+    Slice fields;                                        // the variables bound by the opening
+  };
+  std::map<uint32_t, Token> tokens_;                     // by token variable
 };
 
 }  // namespace bendc::codegen

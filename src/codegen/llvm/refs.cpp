@@ -73,13 +73,14 @@ Leaves ModuleEmitter::ref_field(Builder& b, llvm::Value* word, DataId data, uint
   const TypeId type = layout.fields[field];
   if (layouts.of(type).leaves.empty()) return {};
   if (layout.repr == CtorRepr::Packed) {
-    llvm::Value* bits = b.CreateTrunc(b.CreateLShr(word, 32), i32);
+    // The bits below are those of the constructor's index alone: where that is 0, making the same word again is no work.
+    llvm::Value* bits = b.CreateTrunc(b.CreateLShr(word, 32, "", immediate(layouts.tagged(data), ctor) == 0), i32);
     return {cast_leaf(b, bits, layouts.of(type).leaves[0].kind)};
   }
   return load_value(b, type, ref_address(b, word, data, ctor), layouts.node(data, ctor).offsets[field], false);
 }
 
-llvm::Value* ModuleEmitter::construct(Builder& b, llvm::Value* worker, DataId data, uint32_t ctor, llvm::ArrayRef<Leaves> fields, llvm::Value* token) {
+llvm::Value* ModuleEmitter::construct(Builder& b, llvm::Value* worker, DataId data, uint32_t ctor, llvm::ArrayRef<Leaves> fields, const Reuse* reuse) {
   const flow::CtorLayout& layout = flow.datas[data].ctors[ctor];
   const bool tagged = layouts.tagged(data);
   if (layout.repr == CtorRepr::Nullary) return llvm::ConstantInt::get(i64, immediate(tagged, ctor));
@@ -90,13 +91,27 @@ llvm::Value* ModuleEmitter::construct(Builder& b, llvm::Value* worker, DataId da
     return b.CreateOr(b.CreateShl(bits, 32), immediate(tagged, ctor));
   }
   const flow::FieldsLayout& node = layouts.node(data, ctor);
+  // No leaves: nothing to store, or a hole that is filled later.
+  auto put = [&](llvm::Value* address, bool kept) {
+    for (size_t i = 0; i < fields.size(); ++i)
+      if (!fields[i].empty() && (reuse && i < reuse->kept.size() && reuse->kept[i]) == kept) store_value(b, layout.fields[i], fields[i], address, node.offsets[i], false);
+  };
+  auto put_header = [&](llvm::Value* address) {
+    store(b, number(1), address, 0, Region::Node);
+    if (!tagged) store(b, number(ctor), address, 4, Region::Node);
+  };
   llvm::Value* address;
-  if (token) {
+  if (reuse && reuse->certain) {
+    address = b.CreateIntToPtr(reuse->token, ptr);
+    if (!tagged && !reuse->same_header) store(b, number(ctor), address, 4, Region::Node);
+  } else if (reuse) {
     llvm::BasicBlock *entry = b.GetInsertBlock(), *fresh = block(b, "fresh"), *have = block(b, "have");
-    llvm::Value* reused = b.CreateIntToPtr(token, ptr);
+    llvm::Value* reused = b.CreateIntToPtr(reuse->token, ptr);
     b.CreateCondBr(b.CreateIsNull(reused), fresh, have);
     b.SetInsertPoint(fresh);
     llvm::Value* made = alloc(b, worker, node.bytes);
+    if (reuse->same_header) put_header(made);
+    put(made, true);
     llvm::BasicBlock* fresh_end = b.GetInsertBlock();
     b.CreateBr(have);
     b.SetInsertPoint(have);
@@ -104,14 +119,12 @@ llvm::Value* ModuleEmitter::construct(Builder& b, llvm::Value* worker, DataId da
     phi->addIncoming(reused, entry);
     phi->addIncoming(made, fresh_end);
     address = phi;
+    if (!reuse->same_header) put_header(address);
   } else {
     address = alloc(b, worker, node.bytes);
+    put_header(address);
   }
-  store(b, number(1), address, 0, Region::Node);
-  if (!tagged) store(b, number(ctor), address, 4, Region::Node);
-  // No leaves: nothing to store, or a hole that is filled later.
-  for (size_t i = 0; i < fields.size(); ++i)
-    if (!fields[i].empty()) store_value(b, layout.fields[i], fields[i], address, node.offsets[i], false);
+  put(address, false);
   if (tagged && ctor != 0) address = b.CreateConstInBoundsGEP1_64(i8, address, ctor);
   return b.CreatePtrToInt(address, i64);
 }

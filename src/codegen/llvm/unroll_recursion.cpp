@@ -2,6 +2,8 @@
 // function itself, so the calls of a level are those of the next.
 #include "codegen/llvm/unroll_recursion.h"
 
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/IR/Dominators.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/Module.h>
@@ -27,12 +29,18 @@ std::vector<llvm::CallInst*> self_calls(llvm::Function& function) {
   return calls;
 }
 
+bool in_loop(const llvm::CallInst& call) {
+  const llvm::DominatorTree dominators(*const_cast<llvm::Function*>(call.getFunction()));
+  return llvm::LoopInfo(dominators).getLoopFor(call.getParent()) != nullptr;
+}
+
 void unroll(llvm::Function& function) {
   const unsigned size = function.getInstructionCount();
   if (size > kMostInstructions || function.hasFnAttribute(llvm::Attribute::OptimizeNone)) return;
   std::vector<llvm::CallInst*> calls = self_calls(function);
-  // One self call is a chain (a list's map): a level less there saves little and costs as much.
-  if (calls.size() < 2) return;
+  // One self call is a chain (a list's map), where a level less saves little and costs as much, unless a loop makes it again and again (a search that
+  // tries one candidate after another).
+  if (calls.empty() || (calls.size() == 1 && !in_loop(*calls.front()))) return;
   unsigned expected = size;
   if (expected + calls.size() * size > kMostFirst) return;
   llvm::ValueToValueMapTy map;
