@@ -5,7 +5,7 @@
 
 namespace bendc::flow {
 
-std::vector<uint32_t> call_components(Module& m) {
+std::vector<uint32_t> call_components(const Module& m) {
   const uint32_t count = m.funcs.size();
   std::vector<std::vector<uint32_t>> callees(count);
   for (uint32_t i = 0; i < count; ++i)

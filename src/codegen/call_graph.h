@@ -5,5 +5,5 @@
 #include "codegen/flow.h"
 
 namespace bendc::flow {
-[[nodiscard]] std::vector<uint32_t> call_components(Module& module);
+[[nodiscard]] std::vector<uint32_t> call_components(const Module& module);
 }  // namespace bendc::flow

@@ -8,7 +8,7 @@
 namespace bendc::flow {
 
 // Calls visit(NodeId) on every node of a body, sub-bodies included, parents first. `visit` may add nodes but not relink.
-template <class F> void each_node(Module& m, NodeId body, F&& visit) {
+template <class M, class F> void each_node(M& m, NodeId body, F&& visit) {
   std::vector<NodeId> work{body};
   while (!work.empty()) {
     NodeId id = work.back();

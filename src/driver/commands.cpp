@@ -74,12 +74,16 @@ int status_of(const Compilation& compilation) {
   return kExitInternal;
 }
 
+bool launched_from_device(std::string_view way) { return way == "thread" || way == "warp" || way == "block"; }
+
 }  // namespace
 
 int command_run(const Options& given) {
   Options options = given;
   const char* gpu = std::getenv("BEND_GPU");
   if (options.gpu.empty() && gpu) options.gpu = gpu;
+  const char* fork = std::getenv("BEND_GPU_FORK");
+  options.launches = launched_from_device(!options.gpu_fork.empty() ? options.gpu_fork : fork ? fork : "");
   // The runtime opens it again at the first `!`; here it only decides whether device code is worth making.
   if (void* library = options.gpu == "off" || options.gpu == "emulate" ? nullptr : dlopen("libcuda.so.1", RTLD_LAZY)) {
     options.driver_present = true;
@@ -131,7 +135,9 @@ int command_run(const Options& given) {
   return bend_start(loaded.program, &start, argc, argv.data());
 }
 
-int command_build(const Options& options) {
+int command_build(const Options& given) {
+  Options options = given;
+  options.launches = options.gpu_fork == "all" || launched_from_device(options.gpu_fork);
   const Compilation compilation = compiled(options, Goal::Build);
   if (options.time_phases) print_times(compilation.times);
   if (compilation.outcome != Outcome::Object) return status_of(compilation);
@@ -161,11 +167,15 @@ int command_check(const Options& options) {
 }
 
 int command_explain(const Options& given, const std::string& word) {
-  if (word.ends_with(".bend") || word.find('/') != std::string::npos) {
+  if (word.ends_with(".bend") || word.find('/') != std::string::npos || access(word.c_str(), F_OK) == 0) {
     Options options = given;
     options.file = word;
-    options.dump = "forks";
+    options.dump = options.html ? "forks-html" : "forks";
     return status_of(compiled(options, Goal::Run));
+  }
+  if (given.html) {
+    print(stderr, fmt::format("bendc: explain: --html is for a program, and `{}` names no file\n", word));
+    return kExitUsage;
   }
   const std::optional<Code> code = parse_code(word);
   if (!code) {

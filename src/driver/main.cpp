@@ -57,7 +57,7 @@ int main(int argc, char** argv) {
   run->add_option("--gpu", options.gpu, "where `!` calls run: auto, off, require, emulate; default: BEND_GPU or auto")->check(CLI::IsMember({"auto", "off", "require", "emulate"}))->type_name("USE");
   run->add_option("--gpu-device", options.gpu_device, "index or UUID of the device; default: BEND_GPU_DEVICE or the first")->type_name("DEVICE");
   run->add_option("--gpu-memory", options.gpu_memory, "memory of the device to use, such as 8GB; default: BEND_GPU_MEMORY or a share of what is free")->type_name("SIZE");
-  run->add_option("--gpu-fork", options.gpu_fork, "how forks are dealt out: auto, host, sequential; default: BEND_GPU_FORK or auto")->type_name("WAY");
+  run->add_option("--gpu-fork", options.gpu_fork, "how forks are dealt out: auto, thread, warp, block, host, flat, sequential; default: BEND_GPU_FORK or auto")->type_name("WAY");
   run->add_option("--gpu-threshold", options.gpu_threshold, "work below this runs inside its thread; default: BEND_GPU_THRESHOLD or 10")->type_name("N");
   run->add_flag("--stats", options.stats, "counters on stderr at the end");
   run->add_flag("--normalise", options.normalise, "evaluate main in the checker and print its normal form");
@@ -67,6 +67,9 @@ int main(int argc, char** argv) {
   add_code_options(build, options, "optimisation level, 0 to 3 (3)");
   build->add_option("-o", options.output, "the executable; default: FILE's name without .bend")->type_name("PATH");
   build->add_flag("--emulator", options.emulator, "include the device code compiled for this machine: BEND_GPU=emulate runs it");
+  build->add_option("--gpu-fork", options.gpu_fork, "what BEND_GPU_FORK may ask for: auto (auto, host, flat, sequential), or all (thread, warp and block too, launched from the device)")
+      ->check(CLI::IsMember({"auto", "all", "thread", "warp", "block", "host", "flat"}))
+      ->type_name("WAYS");
   build->add_option("FILE", options.file, "the program")->required();
 
   CLI::App* check = app.add_subcommand("check", "check FILE and say which definitions rely on unsafe code");
@@ -75,6 +78,7 @@ int main(int argc, char** argv) {
   check->add_option("FILE", options.file, "the program")->required();
 
   CLI::App* explain = app.add_subcommand("explain", "explain a diagnostic's code, with examples, or where the forks and `!` calls of a program run");
+  explain->add_flag("--html", options.html, "of a program: one self-contained page");
   explain->add_option("CODE|FILE", subject, "a code such as C6, or a program: a name that ends in .bend or has a slash")->required();
 
   CLI::App* doctor = app.add_subcommand("doctor", "describe the GPU, its driver and limits, and test it");

@@ -23,8 +23,10 @@ struct Options {
   DiagnosticFormat diagnostics = DiagnosticFormat::Text;
   std::string gpu;                     // auto, off, require, emulate; empty: BEND_GPU or auto
   std::string gpu_device, gpu_memory, gpu_fork, gpu_threshold;   // for the runtime; empty: their variables or defaults
+  bool html = false;                   // explain a program: as a page
   bool stats = false;                  // counters on stderr at the program's end
   bool driver_present = false;         // a GPU driver's library can be opened
+  bool launches = false;               // with the launch module: forks as grids launched from the device
   bool emulator = false;               // build: with the device machine compiled for the host
   uint32_t threads = 0;                // 0: BEND_THREADS or the default
 };

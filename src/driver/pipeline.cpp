@@ -174,12 +174,13 @@ class Pipeline {
       }
       if (dumped("device", [&] { return flow::print_module(device.module); })) return;
       if (dumped("forks", [&] { return explain_forks(module, device, plan, out_.sources); })) return;
+      if (dumped("forks-html", [&] { return explain_html(module, device, plan, out_.sources, options_.file); })) return;
       if (!device.entries.empty()) {
         device_code.device = &device;
         device_code.plan = &plan;
         device_code.emulated = options_.emulator || options_.gpu == "emulate";
         emit.gpu = &device_code;
-        if (!plan.segments.empty() && wants_ptx() && !device_text(device_code, emit)) return;
+        if (!plan.segments.empty() && wants_ptx() && !(device_text(device_code, emit, false) && (!options_.launches || device_text(device_code, emit, true)))) return;
       }
     }
     codegen::IrModulePtr ir = timed("emit", [&] { return codegen::emit_module(module, *machine, emit); });
@@ -210,7 +211,10 @@ class Pipeline {
   }
 
   // PTX for the baseline; false: the compilation ends here.
-  bool device_text(codegen::DeviceCode& code, const codegen::EmitOptions& emit) {
+  bool device_text(codegen::DeviceCode& code, codegen::EmitOptions emit, bool launches) {
+    // The last module made is the one that --dump shows.
+    const bool shown = launches == options_.launches;
+    emit.launches = launches;
     constexpr uint32_t kBaseline = 70;
     std::string error;
     codegen::MachinePtr machine = codegen::device_machine(kBaseline, error);
@@ -221,13 +225,13 @@ class Pipeline {
     }
     error = timed("device optimize", [&] { return codegen::optimize_module(*ir, *machine, 3); });
     if (!error.empty()) internal_error("device optimisation", error);
-    if (dumped("device-llvm", [&] { return codegen::print_ir(*ir); })) return false;
+    if (shown && dumped("device-llvm", [&] { return codegen::print_ir(*ir); })) return false;
     error = codegen::check_device_ir(*ir);
     if (!error.empty()) internal_error("device code", error);
     codegen::ObjectResult ptx = timed("ptx", [&] { return codegen::emit_assembly(*ir, *machine); });
     if (!ptx.error.empty()) internal_error("device code", ptx.error);
-    if (dumped("ptx", [&] { return ptx.bytes; })) return false;
-    code.codes.push_back({kBaseline, std::move(ptx.bytes)});
+    if (shown && dumped("ptx", [&] { return ptx.bytes; })) return false;
+    code.codes.push_back({kBaseline, std::move(ptx.bytes), launches});
     return true;
   }
 
@@ -253,10 +257,10 @@ std::string pass_names() {
 Compilation compile(const Options& options, Goal goal, size_t stack) { return Pipeline(options, goal, stack).run(); }
 
 std::string complain_about_dump(const std::string& word) {
-  for (std::string_view known : {"ast", "core", "flow", "device", "forks", "llvm", "llvm-opt", "device-llvm", "ptx", "asm", "after:lower", "after:all"})
+  for (std::string_view known : {"ast", "core", "flow", "device", "forks", "forks-html", "llvm", "llvm-opt", "device-llvm", "ptx", "asm", "after:lower", "after:all"})
     if (word == known) return {};
   if (word.starts_with("after:") && is_pass(word.substr(6))) return {};
-  return fmt::format("no form is called `{}`; there are ast, core, flow, device, forks, llvm, llvm-opt, device-llvm, ptx, asm and after:PASS with lower, {}, all", word, pass_names());
+  return fmt::format("no form is called `{}`; there are ast, core, flow, device, forks, forks-html, llvm, llvm-opt, device-llvm, ptx, asm and after:PASS with lower, {}, all", word, pass_names());
 }
 
 std::string complain_about_stop(const std::string& word) {
