@@ -140,7 +140,7 @@ typedef struct BendGpuEntry {            /* one `!` target */
   BendLayout result;
 } BendGpuEntry;
 
-enum BendGpuCodeKind { BEND_GPU_PTX = 0, BEND_GPU_CUBIN = 1 };
+enum BendGpuCodeKind { BEND_GPU_PTX = 0, BEND_GPU_CUBIN = 1, BEND_GPU_LAUNCH_PTX = 2 }; /* the last: gpu/launch_abi.h, to be linked with libcudadevrt */
 
 typedef struct BendGpuCode {             /* one compiled form of the device module */
   uint32_t kind;
@@ -159,6 +159,7 @@ typedef struct BendGpuProgram {
   const BendGpuCode* codes;              /* none: nothing runs on a device */
   const char* statics;                   /* name of the device global that holds all immortal nodes, or null */
   void (*emulated_round)(void* control, uint32_t thread, uint32_t threads); /* or null */
+  void (*emulated_task)(void* control, const void* record, uint32_t parallel, void* pending); /* or null: gpu/launch_abi.h */
 } BendGpuProgram;
 
 enum BendMainKind { BEND_MAIN_IO = 1, BEND_MAIN_VALUE = 2 };

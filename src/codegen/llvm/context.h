@@ -43,6 +43,7 @@ struct MachineOptions {
 struct DeviceText {
   uint32_t arch = 0;               // 70: for sm_70 and later
   std::string ptx;
+  bool launches = false;           // the launch module (runtime/gpu/launch_abi.h)
 };
 
 // The device program as the emitter sees it. The first emission of device code fills `sites`, any other finds the same.
@@ -58,13 +59,14 @@ struct EmitOptions {
   TargetKind target = TargetKind::Host;
   bool threads = true;             // forks leave tasks to other workers; counts of what crosses them change atomically when others run
   std::string program_name;        // BendProgram::name
+  bool launches = false;           // of device code: forks may be launched from the device
   DeviceCode* gpu = nullptr;       // null: a `!` is an ordinary call
   const SourceMap* sources = nullptr;  // for the sites of run-time errors; null: no line numbers
 };
 // Never fails on a module the Flow verifier accepts.
 [[nodiscard]] IrModulePtr emit_module(const flow::Module& module, const Machine& machine, const EmitOptions& options);
 
-// Device code of options.gpu for a device's machine; the kernel is bend_round (runtime/gpu/device_abi.h).
+// Device code of options.gpu for a device's machine; the kernel is bend_round (runtime/gpu/device_abi.h), with options.launches bend_children.
 [[nodiscard]] MachinePtr device_machine(uint32_t arch, std::string& error);
 [[nodiscard]] IrModulePtr emit_device_module(const Machine& machine, const EmitOptions& options);
 // What NVPTX cannot select or a device cannot run (recursion, indirect calls), or empty.

@@ -8,7 +8,7 @@ namespace bendc::codegen {
 
 inline constexpr uint32_t kDeviceWorkerControl = 0, kDeviceWorkerThread = 8, kDeviceWorkerBump = 16, kDeviceWorkerLimit = 24, kDeviceWorkerBytes = 32;
 
-// Fields of the machine's state.
-enum StateField : unsigned { kStateParent, kStateRecord, kStateSegment, kStateSteps, kStateParallel, kStateBudget, kStateWords32, kStateWords64 };
+// Fields of the machine's state. Pending: children in the pool of nested launches (runtime/gpu/launch_abi.h) that the task's thread is to launch.
+enum StateField : unsigned { kStateParent, kStateRecord, kStateSegment, kStateSteps, kStateParallel, kStateBudget, kStatePendingFirst, kStatePendingCount, kStateWords32, kStateWords64 };
 
 }  // namespace bendc::codegen

@@ -5,6 +5,7 @@
 
 #include "codegen/gpu/machine_plan.h"
 #include "codegen/llvm/device.h"
+#include "codegen/llvm/emit_launch.h"
 #include "codegen/llvm/emitter.h"
 #include "codegen/llvm/names.h"
 #include "runtime/gpu/device_abi.h"
@@ -114,11 +115,11 @@ llvm::Function* ModuleEmitter::emit_machine() {
   return machine;
 }
 
-// One atomic for all lanes that append together: up to 32 forks of a frontier. `activemask` says which lanes came here at once; whichever
+// One atomic for all lanes that append to one list together: up to 32 forks of a frontier. `activemask` says which lanes came here at once; whichever
 // those are, each gets places of its own, so nothing depends on its choice. In a function of its own: LLVM may not move the lanes apart.
-llvm::Value* ModuleEmitter::device_append(Builder& b, llvm::Value* control, uint32_t count) {
-  auto place = [&](Builder& body, llvm::Value* at) { return body.CreateConstGEP1_64(i8, at, offsetof(BendDeviceControl, out_count)); };
-  if (options.target != TargetKind::Device) return device_add(b, place(b, control), number(count));
+llvm::Value* ModuleEmitter::device_append(Builder& b, llvm::Value* cursor, uint32_t count) {
+  // With nested launches lanes that append together may append to different lists.
+  if (options.target != TargetKind::Device || options.launches) return device_add(b, cursor, number(count));
   llvm::Function* function = helper("bend.append." + std::to_string(count), llvm::FunctionType::get(i32, {ptr}, false), [&](llvm::Function* fn, Builder& body) {
     fn->addFnAttr(llvm::Attribute::NoInline);
     fn->addFnAttr(llvm::Attribute::Convergent);
@@ -129,7 +130,7 @@ llvm::Value* ModuleEmitter::device_append(Builder& b, llvm::Value* control, uint
     body.CreateCondBr(body.CreateICmpEQ(rank, number(0)), lead, share);
     body.SetInsertPoint(lead);
     llvm::Value* all = body.CreateMul(body.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, mask), number(count));
-    llvm::Value* taken = device_add(body, place(body, fn->getArg(0)), all);
+    llvm::Value* taken = device_add(body, fn->getArg(0), all);
     body.CreateBr(share);
     body.SetInsertPoint(share);
     llvm::PHINode* mine = body.CreatePHI(i32, 2);
@@ -139,16 +140,15 @@ llvm::Value* ModuleEmitter::device_append(Builder& b, llvm::Value* control, uint
     llvm::Value* base = body.CreateIntrinsic(i32, llvm::Intrinsic::nvvm_shfl_sync_idx_i32, {mask, mine, leader, number(31)});
     body.CreateRet(body.CreateAdd(base, body.CreateMul(rank, number(count))));
   });
-  llvm::CallInst* call = b.CreateCall(function, {control});
+  llvm::CallInst* call = b.CreateCall(function, {cursor});
   call->setCallingConv(function->getCallingConv());
   call->setConvergent();
   return call;
 }
 
 // Takes the tasks of one thread, by stride.
-llvm::Function* ModuleEmitter::emit_round() {
+llvm::Function* ModuleEmitter::emit_round(llvm::Function* machine) {
   const bool gpu = options.target == TargetKind::Device;
-  llvm::Function* machine = emit_machine();
   llvm::SmallVector<llvm::Type*, 3> params{ptr};
   if (!gpu) params.append({i32, i32});
   llvm::Function* round = llvm::Function::Create(llvm::FunctionType::get(void_type, params, false), gpu ? llvm::GlobalValue::ExternalLinkage : llvm::GlobalValue::InternalLinkage,
@@ -211,15 +211,22 @@ llvm::Function* ModuleEmitter::emit_round() {
   return round;
 }
 
-llvm::Function* ModuleEmitter::run_device() {
+ModuleEmitter::DeviceFunctions ModuleEmitter::run_device() {
   declare_functions();
   for (uint32_t i = 0; i < flow.funcs.size(); ++i)
     if (options.gpu->device->reachable[i]) FuncEmitter(*this, FuncId(i), false).run();
-  llvm::Function* round = emit_round();
+  llvm::Function* machine = emit_machine();
+  DeviceFunctions out;
+  if (options.launches && options.target == TargetKind::Device) {
+    (void)LaunchEmitter(*this).kernel(machine);
+  } else {
+    out.round = emit_round(machine);
+    if (options.launches) out.task = LaunchEmitter(*this).emulated(machine);
+  }
   finish_device_heap();
   objects_->eraseFromParent();
   objects_ = nullptr;
-  return round;
+  return out;
 }
 
 }  // namespace bendc::codegen

@@ -19,7 +19,7 @@ using Region = ModuleEmitter::Region;
 llvm::StructType* ModuleEmitter::state_type() {
   if (!state_type_) {
     const MachinePlan& plan = *options.gpu->plan;
-    state_type_ = llvm::StructType::create(context, {i64, i64, i32, i32, i32, i32, llvm::ArrayType::get(i32, plan.words32), llvm::ArrayType::get(i64, plan.words64)}, "BendMachine");
+    state_type_ = llvm::StructType::create(context, {i64, i64, i32, i32, i32, i32, i32, i32, llvm::ArrayType::get(i32, plan.words32), llvm::ArrayType::get(i64, plan.words64)}, "BendMachine");
   }
   return state_type_;
 }
@@ -213,9 +213,9 @@ void FuncEmitter::segment_cut(flow::NodeId id) {
     b_.CreateCondBr(b_.CreateICmpULT(scalar(cut.measure), threshold), sequential, large);
     b_.SetInsertPoint(large);
   }
-  llvm::Value* first = m_.device_append(b_, control, static_cast<uint32_t>(cut.children.size()));
-  llvm::Value* capacity = m_.load(b_, m_.i32, control, offsetof(BendDeviceControl, queue_capacity), Region::Frame);
-  llvm::Value* queue = b_.CreateIntToPtr(m_.load(b_, m_.i64, control, offsetof(BendDeviceControl, out_queue), Region::Frame), m_.ptr);
+  const ModuleEmitter::ChildQueue to = m_.child_queue(b_, control, state_);
+  llvm::Value* first = m_.device_append(b_, to.cursor, static_cast<uint32_t>(cut.children.size()));
+  llvm::Value *capacity = to.capacity, *queue = to.records;
   auto record = [&](llvm::Value* index) { return b_.CreateInBoundsGEP(m_.i8, queue, {b_.CreateMul(b_.CreateZExt(index, m_.i64), b_.getInt64(plan.task_stride))}); };
   b_.CreateCondBr(b_.CreateICmpUGT(b_.CreateAdd(b_.CreateZExt(first, m_.i64), b_.CreateZExt(children, m_.i64)), b_.CreateZExt(capacity, m_.i64)), overflow, append, m_.unlikely());
 
@@ -230,6 +230,11 @@ void FuncEmitter::segment_cut(flow::NodeId id) {
     m_.store(b_, b_.getInt32(BEND_SEGMENT_NONE), record(index), offsetof(BendTaskRecord, segment), Region::Frame);
     b_.CreateBr(marked);
     b_.SetInsertPoint(marked);
+  }
+  if (to.nested) {
+    // A full pool: this task's forks stay in its thread.
+    m_.set_state(b_, state_, kStateParallel, b_.CreateSelect(to.nested, b_.getInt32(0), m_.get_state(b_, state_, kStateParallel)));
+    m_.count_refused(b_, control, to.nested);
   }
   b_.CreateBr(sequential);
 
@@ -248,6 +253,10 @@ void FuncEmitter::segment_cut(flow::NodeId id) {
     const std::span<const VarId> args = m_.flow.list(node.calls[i].args);
     const flow::FieldsLayout& layout = plan.task_payload.at(cut.children[i].index);
     for (size_t a = 0; a < args.size(); ++a) m_.store_field(b_, type(args[a]), value(args[a]), task, layout.offsets[a]);
+  }
+  if (to.nested) {
+    m_.set_state(b_, state_, kStatePendingFirst, first);
+    m_.set_state(b_, state_, kStatePendingCount, b_.CreateSelect(to.nested, children, b_.getInt32(0)));
   }
   m_.next_segment(b_, state_, BEND_SEGMENT_NONE);
   b_.CreateRetVoid();

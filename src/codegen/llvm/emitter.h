@@ -144,9 +144,13 @@ class ModuleEmitter {
   void mark_worker(llvm::Function* function);
   void mark_limits(llvm::Function* function, uint32_t first, flow::TypeId type);
 
+  struct DeviceFunctions {
+    llvm::Function* round = nullptr;             // kernel or emulated; null in a launch module
+    llvm::Function* task = nullptr;              // emulated, for nested launches
+  };
   // --- `!` on the host (gpu_tables.cpp) ---
   [[nodiscard]] llvm::Constant* gpu_entry(flow::FuncId func);
-  [[nodiscard]] llvm::Constant* gpu_program(llvm::Function* emulated);
+  [[nodiscard]] llvm::Constant* gpu_program(DeviceFunctions emulated);
 
   // --- devices: memory and errors (device_heap.cpp). `worker` points to the record of device.h there ---
   [[nodiscard]] bool on_device() const { return options.target != TargetKind::Host; }
@@ -169,7 +173,7 @@ class ModuleEmitter {
   [[nodiscard]] Leaves device_array_split(Builder& b, llvm::Value* worker, llvm::Value* word, flow::TypeId element, const std::string& site);
   [[nodiscard]] llvm::Value* device_array_node(Builder& b, llvm::Value* worker, llvm::Value* low, llvm::Value* high, flow::TypeId element, const std::string& site);
   // --- devices: the machine (emit_machine.cpp, emit_segment.cpp) ---
-  llvm::Function* run_device();                                                               // the round: kernel or emulated
+  DeviceFunctions run_device();
   [[nodiscard]] bool is_async(flow::FuncId id) const;
   [[nodiscard]] llvm::FunctionType* segment_type();
   [[nodiscard]] llvm::Function* declare_segment(flow::FuncId id);
@@ -180,7 +184,14 @@ class ModuleEmitter {
   [[nodiscard]] Leaves get_words(Builder& b, llvm::Value* state, llvm::ArrayRef<flow::TypeId> types);
   [[nodiscard]] Leaves load_record(Builder& b, llvm::ArrayRef<flow::TypeId> types, const flow::FieldsLayout& layout, llvm::Value* record);
   void store_field(Builder& b, flow::TypeId type, LeafSpan leaves, llvm::Value* record, uint32_t offset);
-  [[nodiscard]] llvm::Value* device_append(Builder& b, llvm::Value* control, uint32_t count);  // position of `count` places in the OUT queue
+  [[nodiscard]] llvm::Value* device_append(Builder& b, llvm::Value* cursor, uint32_t count);   // position of `count` places behind the atomic `cursor`
+  // Where the children of a parallel fork go: to OUT, or to the pool of nested launches.
+  struct ChildQueue {
+    llvm::Value *cursor, *records, *capacity;
+    llvm::Value* nested;                         // i1; null: the code has no nested launches
+  };
+  [[nodiscard]] ChildQueue child_queue(Builder& b, llvm::Value* control, llvm::Value* state);
+  void count_refused(Builder& b, llvm::Value* control, llvm::Value* nested);
   void next_segment(Builder& b, llvm::Value* state, uint32_t segment);
   void machine_return(Builder& b, llvm::Value* worker, llvm::Value* state, flow::TypeId type, LeafSpan leaves);
 
@@ -257,8 +268,9 @@ class ModuleEmitter {
   [[nodiscard]] llvm::Value* state_field(Builder& b, llvm::Value* state, unsigned field);
   void emit_call_segment(Builder& b, llvm::Value* worker, llvm::Value* state, flow::FuncId func);
   void emit_small_segment(Builder& b, llvm::Value* worker, llvm::Value* state, const Segment& segment);
+  friend class LaunchEmitter;
   llvm::Function* emit_machine();
-  llvm::Function* emit_round();
+  llvm::Function* emit_round(llvm::Function* machine);
 
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> device_kinds_;   // by data and constructor
   std::vector<std::pair<flow::DataId, uint32_t>> device_kind_list_;

@@ -12,7 +12,7 @@ using flow::FuncId;
 using flow::TypeId;
 using flow::VarId;
 
-static_assert(sizeof(BendGpuEntry) == 104 && offsetof(BendGpuEntry, args) == 32 && sizeof(BendGpuCode) == 24 && sizeof(BendGpuProgram) == 56);
+static_assert(sizeof(BendGpuEntry) == 104 && offsetof(BendGpuEntry, args) == 32 && sizeof(BendGpuCode) == 24 && sizeof(BendGpuProgram) == 64);
 
 // The struct of a function's parameters; `owned_only`: with the slots of the parameters that a call consumes.
 llvm::Constant* ModuleEmitter::params_layout(FuncId id, bool owned_only) {
@@ -59,7 +59,7 @@ llvm::Constant* ModuleEmitter::gpu_entry(FuncId func) {
 }
 
 // `emulated`: the machine compiled for this host, or null. Called when all device code has been emitted: its error sites are known then.
-llvm::Constant* ModuleEmitter::gpu_program(llvm::Function* emulated) {
+llvm::Constant* ModuleEmitter::gpu_program(DeviceFunctions emulated) {
   llvm::Constant* null = llvm::ConstantPointerNull::get(llvm::PointerType::get(context, 0));
   auto table = [&](llvm::Type* type, const std::vector<llvm::Constant*>& rows, const char* name) -> llvm::Constant* {
     return rows.empty() ? null : global(llvm::ConstantArray::get(llvm::ArrayType::get(type, rows.size()), rows), name);
@@ -69,12 +69,13 @@ llvm::Constant* ModuleEmitter::gpu_program(llvm::Function* emulated) {
   llvm::StructType* code_type = llvm::StructType::create(context, {i32, i32, ptr, i64}, "BendGpuCode");
   for (const DeviceText& code : options.gpu->codes) {
     llvm::Constant* bytes = global(llvm::ConstantDataArray::getString(context, code.ptx, true), "bend.ptx");
-    codes.push_back(constant(code_type, {number(BEND_GPU_PTX), number(code.arch), bytes, llvm::ConstantInt::get(i64, code.ptx.size() + 1)}));
+    codes.push_back(constant(code_type, {number(code.launches ? BEND_GPU_LAUNCH_PTX : BEND_GPU_PTX), number(code.arch), bytes, llvm::ConstantInt::get(i64, code.ptx.size() + 1)}));
   }
-  llvm::StructType* type = llvm::StructType::create(context, {i32, i32, i32, i32, ptr, ptr, ptr, ptr, ptr}, "BendGpuProgram");
+  llvm::StructType* type = llvm::StructType::create(context, {i32, i32, i32, i32, ptr, ptr, ptr, ptr, ptr, ptr}, "BendGpuProgram");
   llvm::Constant* entries = gpu_entries();
+  auto code = [&](llvm::Function* function) { return function ? static_cast<llvm::Constant*>(function) : null; };
   return global(constant(type, {number(options.gpu->plan->task_stride), number(options.gpu->device->entries.size()), number(sites.size()), number(codes.size()), entries,
-                                table(ptr, sites, "bend.gpu.sites"), table(code_type, codes, "bend.gpu.codes"), null, emulated ? static_cast<llvm::Constant*>(emulated) : null}),
+                                table(ptr, sites, "bend.gpu.sites"), table(code_type, codes, "bend.gpu.codes"), null, code(emulated.round), code(emulated.task)}),
                 "bend.gpu");
 }
 

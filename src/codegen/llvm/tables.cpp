@@ -327,11 +327,12 @@ void ModuleEmitter::emit_entry() {
 
   llvm::Constant* gpu = null;
   if (options.gpu) {
-    llvm::Function* emulated = nullptr;
+    DeviceFunctions emulated;
     if (options.gpu->emulated) {
       EmitOptions device = options;
       device.target = TargetKind::Emulated;
       device.threads = false;
+      device.launches = true;
       emulated = ModuleEmitter(options.gpu->device->module, ir, device).run_device();
     }
     gpu = gpu_program(emulated);

@@ -116,7 +116,7 @@ uint32_t call(BendWorker* worker, Gpu* gpu, const BendGpuEntry* entry, char* pay
   drop_value(worker, &entry->owned, payload);
 
   BendDeviceControl control;
-  Run run = {&gpu->config, gpu->program, space, &gpu->counters, record, transfer.used, space->places.floor(), static_cast<uint32_t>(entry - gpu->program->entries), &gpu->rounds[entry - gpu->program->entries], &gpu->chunks[entry - gpu->program->entries], &control,
+  Run run = {&gpu->config, gpu->program, space, gpu->launches.way ? &gpu->launches : nullptr, &gpu->counters, record, transfer.used, space->places.floor(), static_cast<uint32_t>(entry - gpu->program->entries), &gpu->rounds[entry - gpu->program->entries], &gpu->chunks[entry - gpu->program->entries], &control,
              record + space->task_stride};
   if (!run_rounds(&run, &why)) fail_device(worker, entry, why);
   if (control.error) fail_posted(worker, gpu, entry, control);

@@ -66,6 +66,7 @@ const BendGpuCode* choose_code(const Device* device, const BendGpuProgram* progr
   auto rank = [](const BendGpuCode* code) { return code->arch + (code->kind == BEND_GPU_CUBIN ? 1000 : 0); };
   for (uint32_t i = 0; i < program->code_count; ++i) {
     const BendGpuCode* code = &program->codes[i];
+    if (code->kind == BEND_GPU_LAUNCH_PTX) continue;
     if (code->arch > arch || (code->kind == BEND_GPU_CUBIN && code->arch / 10 != arch / 10)) continue;
     if (!best || rank(code) > rank(best)) best = code;
   }

@@ -105,7 +105,8 @@ typedef struct BendDeviceControl {
   uint32_t resident_threads;             /* threads of the grid */
   uint32_t entry;                        /* index of the BendGpuEntry, for messages */
   uint64_t emulated_exit;                /* emulator: where a thread that has posted an error goes (emulated_exit.h) */
-  uint64_t reserved0[5];
+  uint64_t launches;                     /* address of a BendLaunchPool (launch_abi.h), 0: forks are not launched from the device */
+  uint64_t reserved0[4];
   /* line 1 */
   uint64_t heap_cursor;                  /* atomic */
   uint64_t reserved1[15];

@@ -14,6 +14,15 @@ void bend_emulated_thread(void (*round)(void*, uint32_t, uint32_t), BendDeviceCo
   control->emulated_exit = 0;
 }
 
+// Tasks of emulated grids nest, so what waits outside is kept.
+void bend_emulated_task(void (*task)(void*, const void*, uint32_t, void*), BendDeviceControl* control, const void* record, uint32_t parallel, void* pending) {
+  jmp_buf here;
+  const uint64_t outer = control->emulated_exit;
+  control->emulated_exit = reinterpret_cast<uint64_t>(&here);
+  if (setjmp(here) == 0) task(control, record, parallel, pending);
+  control->emulated_exit = outer;
+}
+
 }  // namespace bendc::rt::gpu
 
 void bend_emulated_exit(void* control) {

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "runtime/gpu/launches.h"
 #include "runtime/gpu/rounds.h"
 
 namespace bendc::rt::gpu {
@@ -53,6 +54,16 @@ void fill_control(const Run* run, BendDeviceControl* c) {
   if (!space->device) emulate_limits(run, c);
   switch (run->config->fork) {
     case Fork::Auto: break;
+    case Fork::Thread:
+    case Fork::Warp:
+    case Fork::Block:
+      c->target = UINT32_MAX;
+      c->launches = run->launches->base;
+      // A thread that lives for one task should not keep much of the heap.
+      c->chunk_bytes = kSmallestChunk;
+      // Emulated, some seeds let tasks that run in order soon fork again.
+      if (!space->device && run->config->seed % 3 == 1) c->sequential_budget = 16;
+      break;
     case Fork::Host: c->target = UINT32_MAX; break;
     case Fork::Sequential:
       c->target = 0;
@@ -121,7 +132,7 @@ bool run_rounds(Run* run, Message* why) {
   memcpy(control + kControlBytes, run->record, space->task_stride);
   if (!space_start(space, kControlBytes + space->task_stride, why)) return false;
   space->dirty_threads = space->resident_threads;
-  if (!(space->device ? launch(run, why) : emulate(run))) return false;
+  if (!(run->launches ? run_launches(run, why) : space->device ? launch(run, why) : emulate(run))) return false;
   const char* image = space->device ? control : reinterpret_cast<const char*>(space->control);
   memcpy(run->control, image, sizeof *run->control);
   memcpy(run->result, image - result_span(run), run->program->entries[run->entry].result.size);

@@ -9,12 +9,17 @@ struct Counters {
   uint64_t calls, refused, rounds, tasks, widest, launches, looks;
   uint64_t device_ns;        // by events, copies included
   uint64_t wall_ns;
+  uint64_t grids;            // launched from the device
+  uint64_t refused_forks;    // whose children ran in their thread, for a full pool or a refused launch
 };
+
+struct Launches;
 
 struct Run {
   const GpuConfig* config;
   const BendGpuProgram* program;
   Space* space;
+  Launches* launches;        // null: forks go to rounds
   Counters* counters;
   const char* record;        // the root's task record, task_stride bytes
   uint64_t used, top;        // heap bytes below and above what is free

@@ -10,6 +10,29 @@ namespace bendc::rt::gpu {
 
 namespace {
 
+void complain(const char* text) {
+  Message m;
+  m.text("bend: ").text(text).text("\n");
+  write_stderr(m.data(), m.size());
+}
+
+void open_launches(Gpu* gpu, Device* device) {
+  Message why;
+  if (launches_open(&gpu->launches, gpu->config, gpu->program, device, &why)) return;
+  Message m;
+  m.text("bend: note: no launches from the device: ").bytes(why.data(), why.size()).text("; forks go to the next round (host)\n");
+  write_stderr(m.data(), m.size());
+  launches_close(&gpu->launches);
+  gpu->config.fork = Fork::Host;
+}
+
+bool has_launches(const BendGpuProgram* program, bool emulated) {
+  if (emulated) return program->emulated_task != nullptr;
+  for (uint32_t i = 0; i < program->code_count; ++i)
+    if (program->codes[i].kind == BEND_GPU_LAUNCH_PTX) return true;
+  return false;
+}
+
 void* start_device(void* raw) {
   Gpu* gpu = static_cast<Gpu*>(raw);
   uint64_t at = now_ns();
@@ -24,6 +47,8 @@ void* start_device(void* raw) {
                device_load(&gpu->device, gpu->program, &gpu->why) && lap(2) && space_open(&gpu->space, &gpu->device, gpu->program, gpu->config.memory, 0, &gpu->why) && lap(3);
   if (ready) residency_open(&gpu->residency, &gpu->space);
   gpu->start_ns[4] = now_ns() - begin;
+  // Without the device runtime forks go to rounds; that is said, and no error.
+  if (ready && launched_from_device(gpu->config.fork)) open_launches(gpu, &gpu->device);
   gpu->ready = ready;
   gpu->refused = !ready;
   return nullptr;
@@ -46,18 +71,16 @@ void print_counters(Gpu* gpu) {
     m.text("\nbend: gpu: arrays: ").number(y.linked).text(" linked, ").number(y.adopted).text(" made there, ").number(y.granules_in).text(" granules in, ").number(y.granules_out);
     m.text(" out, ").number(y.faults).text(" faults, ").number(y.evicted).text(" evicted");
   }
+  if (gpu->launches.way) {
+    m.text("\nbend: gpu: ").number(k.grids).text(" grids launched from the device, ").number(k.refused_forks).text(" forks refused");
+    if (!gpu->emulated) m.text("; kernel: ").number(gpu->launches.registers).text(" registers, ").number(gpu->launches.local_bytes).text(" local bytes");
+  }
   if (gpu->ready && !gpu->emulated) {
     m.text("\nbend: gpu: start: driver ").number(gpu->start_ns[0] / 1000).text(" us, context ").number(gpu->start_ns[1] / 1000).text(" us, module ").number(gpu->start_ns[2] / 1000);
     m.text(" us, memory ").number(gpu->start_ns[3] / 1000).text(" us, waited for ").number(gpu->waited_ns / 1000).text(" us; kernel: ").number(gpu->device.registers);
     m.text(" registers, ").number(gpu->device.local_bytes).text(" local bytes, ").number(gpu->device.blocks).text(" blocks; memory ").number(gpu->space.bytes).text(" bytes");
   }
   m.text("\n");
-  write_stderr(m.data(), m.size());
-}
-
-void complain(const char* text) {
-  Message m;
-  m.text("bend: ").text(text).text("\n");
   write_stderr(m.data(), m.size());
 }
 
@@ -81,6 +104,10 @@ Gpu* gpu_open(const GpuConfig& config, const BendGpuProgram* program, bool* fail
   const bool emulated = config.use == Use::Emulate;
   if (emulated && !program->emulated_round) {
     complain("gpu emulate: this executable holds no emulator; `bendc run` does, and `bendc build --emulator` puts one in");
+    return nullptr;
+  }
+  if (launched_from_device(config.fork) && program->code_count + (emulated ? 1 : 0) > 0 && !has_launches(program, emulated)) {
+    complain("gpu fork: this executable holds no launches from the device; `bendc build --gpu-fork=all` puts them in, and `bendc run` makes them when asked");
     return nullptr;
   }
   void* memory = calloc(1, sizeof(Gpu));
@@ -109,6 +136,7 @@ Gpu* gpu_open(const GpuConfig& config, const BendGpuProgram* program, bool* fail
     gpu->ready = space_open(&gpu->space, nullptr, program, config.memory, capacity, &gpu->why);
     gpu->refused = !gpu->ready;
     if (gpu->ready) residency_open(&gpu->residency, &gpu->space);
+    if (gpu->ready && launched_from_device(config.fork)) open_launches(gpu, nullptr);
     return gpu;
   }
   if (program->code_count == 0) {
@@ -132,6 +160,7 @@ void gpu_close(Gpu* gpu) {
     if (gpu->counters.calls == 0 && gpu->counters.refused == 0 && gpu->refused && gpu->why.size() == 0) gpu->why.text("not needed");
   }
   if (gpu->config.stats) print_counters(gpu);
+  if (gpu->launches.way) launches_close(&gpu->launches);
   residency_close(&gpu->residency);
   if (gpu->space.base) space_close(&gpu->space);
   if (!gpu->emulated) device_close(&gpu->device);

@@ -3,7 +3,7 @@
 #pragma once
 #include <pthread.h>
 
-#include "runtime/gpu/executor.h"
+#include "runtime/gpu/launches.h"
 #include "runtime/gpu/residency.h"
 #include "runtime/gpu/space.h"
 
@@ -26,6 +26,7 @@ struct Gpu {
   uint32_t* rounds;          // by entry: rounds of its last call
   uint32_t* chunks;          // by entry: its heap chunk
   Counters counters;
+  Launches launches;         // way 0: forks go to rounds
   uint64_t start_ns[5];      // driver, context, module, memory, total
   uint64_t waited_ns;        // of the first `!`, for the starter
 };

@@ -67,10 +67,10 @@ bool read_gpu_config(GpuConfig* config, const BendOptions* options) {
   if (fork.value) {
     if (strcmp(fork.value, "host") == 0) config->fork = Fork::Host;
     else if (strcmp(fork.value, "sequential") == 0) config->fork = Fork::Sequential;
-    else if (strcmp(fork.value, "thread") == 0 || strcmp(fork.value, "warp") == 0 || strcmp(fork.value, "block") == 0) {
-      if (config->use != Use::Off) note(fork, "child grids from the device are not built in; forks go to the next round (host)");
-      config->fork = Fork::Host;
-    } else if (strcmp(fork.value, "flat") == 0) {
+    else if (strcmp(fork.value, "thread") == 0) config->fork = Fork::Thread;
+    else if (strcmp(fork.value, "warp") == 0) config->fork = Fork::Warp;
+    else if (strcmp(fork.value, "block") == 0) config->fork = Fork::Block;
+    else if (strcmp(fork.value, "flat") == 0) {
       if (config->use != Use::Off) note(fork, "no fork tree of this program is flattened; forks go to the next round (host)");
       config->fork = Fork::Host;
     } else if (strcmp(fork.value, "auto") != 0) {
@@ -96,6 +96,7 @@ bool read_gpu_config(GpuConfig* config, const BendOptions* options) {
   Setting stats = setting(nullptr, "", "BEND_STATS");
   if (stats.value && strcmp(stats.value, "0") != 0 && strcmp(stats.value, "1") != 0) return bad(stats, "0 or 1");
   config->stats = given.stats || (stats.value && stats.value[0] == '1');
+  config->device_runtime = setting(nullptr, "", "BEND_CUDADEVRT").value;
   config->library = setting(nullptr, "", "BEND_CUDA_LIBRARY").value;
   return true;
 }

@@ -14,9 +14,14 @@ enum class Use : uint8_t {
 // How forks are dealt out on the device.
 enum class Fork : uint8_t {
   Auto,        // rounds while the frontier is narrow, then inside threads with a budget
+  Thread,      // grids launched from the device (launch_abi.h), by each thread ..
+  Warp,        // .. by one lane for its warp
+  Block,       // .. by one thread for its block
   Host,        // always rounds: every fork goes to the next round's queue
   Sequential,  // one thread: for comparison
 };
+
+inline bool launched_from_device(Fork fork) { return fork == Fork::Thread || fork == Fork::Warp || fork == Fork::Block; }
 
 struct GpuConfig {
   Use use;
@@ -25,6 +30,7 @@ struct GpuConfig {
   uint64_t memory;        // bytes; 0: a share of what is free
   uint64_t threshold;     // size measures below run inside their thread
   uint64_t seed;          // BEND_SCHED_SEED: order of emulated threads
+  const char* device_runtime; // BEND_CUDADEVRT: another libcudadevrt.a than a toolkit's
   const char* library;    // BEND_CUDA_LIBRARY: another driver library, for tests
   bool stats;             // counters on stderr at the end
 };
