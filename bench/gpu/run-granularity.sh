@@ -1,0 +1,46 @@
+#!/bin/bash
+# Runs the pack's programs at every way of dealing out forks, on a machine with a GPU: small sizes against the CPU, then times.
+# usage: run-granularity.sh [RESULTS] [SECONDS] [PROGRAM...]   RESULTS gets granularity.tsv and granularity-checks.txt
+cd "$(dirname "$(readlink -f "$0")")" || exit 1
+out=$(readlink -m "${1:-results}")
+limit=${2:-240}
+shift 2
+only=" $* "
+mkdir -p "$out"
+start=$SECONDS
+left() { echo $((limit - (SECONDS - start))); }
+export BEND_GPU=require BEND_STATS=1
+passed=0 failed=0
+: >"$out/granularity-checks.txt"
+[ -e "$out/granularity.tsv" ] || printf 'program\twords\tway\tresult\tcpu_result\tdevice_us\tcall_us\trounds\ttasks\tgrids\trefused\n' >"$out/granularity.tsv"
+field() { sed -n "s/.*[ ,]$1 \([0-9]*\).*/\1/p" <<<"$2" | head -1; }
+count() { sed -n "s/.* \([0-9]*\) $1.*/\1/p" <<<"$2" | head -1; }
+while IFS='|' read -r name small timed; do
+  name=${name// /}; [[ $name == '#'* || -z $name || ! -x bin/$name ]] && continue
+  [[ $only == '  ' || $only == *" $name "* ]] || continue
+  want=$(BEND_GPU=off BEND_STATS=0 timeout 30 bin/$name $small 2>&1)
+  cpu=; [ "${timed// /}" = - ] || cpu=$(BEND_GPU=off BEND_STATS=0 timeout 30 bin/$name $timed 2>/dev/null)
+  for way in auto host flat block warp thread; do
+    [ "$(left)" -gt 5 ] || { echo "stopped at $name $way: the time is used" | tee -a "$out/granularity-checks.txt"; break 2; }
+    got=$(BEND_GPU_FORK=$way timeout 20 bin/$name $small 2>"$out/stderr.tmp")
+    if [ "$got" = "$want" ] && ! grep -q 'no launches from the device' "$out/stderr.tmp"; then
+      passed=$((passed + 1))
+    else
+      failed=$((failed + 1))
+      { echo "FAIL small $name ($way): got $got, want $want"; head -c 600 "$out/stderr.tmp"; } >>"$out/granularity-checks.txt"
+      continue
+    fi
+    [ "${timed// /}" != - ] || continue
+    for run in 1 2 3; do
+      result=$(BEND_GPU_FORK=$way timeout 20 bin/$name $timed 2>"$out/stderr.tmp"); status=$?
+      stats=$(tr '\n' ' ' <"$out/stderr.tmp")
+      [ $status = 0 ] || result="status $status: $(head -c 200 <<<"$stats" | tr '\t' ' ')"
+      printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$name" "$(echo $timed)" "$way" "$result" "$cpu" "$(field device "$stats")" "$(field wall "$stats")" "$(count rounds "$stats")" "$(count tasks "$stats")" \
+        "$(count 'grids launched' "$stats")" "$(count 'forks refused' "$stats")" >>"$out/granularity.tsv"
+      [ $status = 0 ] && [ "$(field wall "$stats")" -lt 1000000 ] || break
+    done
+  done
+done <granularity.txt
+rm -f "$out/stderr.tmp"
+echo "granularity: $passed passed, $failed failed" | tee -a "$out/granularity-checks.txt"
+[ "$failed" = 0 ]
