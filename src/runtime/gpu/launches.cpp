@@ -161,7 +161,7 @@ bool run_launches(Run* run, Message* why) {
     const Device* device = space->device;
     const Driver& d = device->driver;
     const BendDeviceControl* seen = reinterpret_cast<const BendDeviceControl*>(space->pinned + kResultBytes);
-    const uint64_t result = space->control - (run->program->entries[run->entry].result.size + 255) / 256 * 256;
+    const uint64_t result = (run->program->entries[run->entry].result.size + 255) / 256 * 256;
     if (!space_put(space, launches->base, &pool, sizeof pool, why) || !space_wait(space, why)) return false;
     uint32_t count = 1;
     uint64_t queue = space->queues[0];
@@ -175,7 +175,7 @@ bool run_launches(Run* run, Message* why) {
       if (!check(launches, "cuLaunchKernel bend_flip", d.launch(device->flip, 1, 1, 1, 1, 1, 1, 0, device->stream, flip_arguments, nullptr), why)) return false;
       run->counters->launches += 2;
       run->counters->looks += 1;
-      if (!space_get(space, space->pinned + kResultBytes - (space->control - result), result, space->control - result + sizeof *seen, why) || !space_wait(space, why)) return false;
+      if (!space_look(space, result, why) || !space_wait(space, why)) return false;
       count = seen->in_count;
       queue = seen->in_queue;
     } while (count > 0);
