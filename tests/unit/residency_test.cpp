@@ -14,8 +14,10 @@ const BendLayout kU32 = {4, 0, 0, 0, nullptr};
 const BendSlot kSlot = {0, BEND_SLOT_ARRAY, &kU32};
 const BendLayout kArray = {8, 0, 1, 0, &kSlot};
 const BendLayout kNat = {8, 0, 0, 0, nullptr};
+const BendLayout kNothing = {8, 0, 0, 0, nullptr};   // the argument is borrowed
 
-// Segments: 0 adds 1 to each slot and returns the array; 1 adds 1 to slot 0 and returns a number; 2 makes an array of 2^n slots, slot i = i.
+// Segments: 0 adds 1 to each slot and returns the array; 1 adds 1 to slot 0 and returns a number; 2 makes an array of 2^n slots, slot i = i;
+// 3 returns slot 5.
 uint64_t run(BendDeviceControl* c, uint32_t segment, uint64_t argument) {
   auto slots = [](uint64_t array) { return reinterpret_cast<uint32_t*>((array & BEND_ARRAY_ADDRESS) + 16); };
   if (segment == 0) {
@@ -23,6 +25,7 @@ uint64_t run(BendDeviceControl* c, uint32_t segment, uint64_t argument) {
     return argument;
   }
   if (segment == 1) return slots(argument)[0] += 1;
+  if (segment == 3) return slots(argument)[5];
   uint64_t block = c->heap_cursor;
   uint64_t array = block | argument << 56;
   c->heap_cursor += 16 + (4ull << argument);
@@ -32,15 +35,16 @@ uint64_t run(BendDeviceControl* c, uint32_t segment, uint64_t argument) {
 }
 void machine(void* control, uint32_t thread, uint32_t) { run_root(control, thread, run); }
 
-enum Entry { kTouch, kFirst, kMake };
+enum Entry { kTouch, kFirst, kMake, kPeek };
 const BendGpuEntry kEntries[] = {
     {"touch", "a.bend:1", nullptr, 0, 0, kArray, kArray, kArray},
     {"first", "a.bend:2", nullptr, 1, 0, kArray, kArray, kNat},
     {"make", "a.bend:3", nullptr, 2, 0, kNat, kNat, kArray},
+    {"peek", "a.bend:4", nullptr, 3, 0, kArray, kNothing, kNat},
 };
 const char kPtx[] = "not read by the stand-in";
 const BendGpuCode kCode = {BEND_GPU_PTX, 70, kPtx, sizeof kPtx};
-const BendGpuProgram kProgram = {64, 3, 0, 1, kEntries, nullptr, &kCode, nullptr, machine};
+const BendGpuProgram kProgram = {64, 4, 0, 1, kEntries, nullptr, &kCode, nullptr, machine};
 
 struct Fixture : DeviceFixture {
   explicit Fixture(bool emulated, uint64_t memory = 64u << 20) : DeviceFixture(&kProgram, emulated, memory) {}
@@ -134,6 +138,22 @@ TEST_CASE("residency: a block with handles on the host shows them what the devic
     CHECK(f.count(a) == 3);
     CHECK(f.slots(a)[0] == 12);
     for (int i = 0; i < 3; ++i) f.drop(a);
+  });
+}
+
+TEST_CASE("residency: a borrowed array stays the caller's") {
+  on_both([](Fixture& f) {
+    BendWord a = f.array(kDepth, 10);
+    for (int i = 0; i < 3; ++i) {
+      CHECK(f.call(kPeek, a) == 15);
+      CHECK(f.count(a) == 1);
+      CHECK(f.check().live_nodes == 1);
+    }
+    CHECK(f.residency().granules_in == kGranules);
+    CHECK(f.slots(a)[6] == 16);
+    a = f.call(kTouch, a);
+    CHECK(f.call(kPeek, a) == 16);
+    f.drop(a);
   });
 }
 

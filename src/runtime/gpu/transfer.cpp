@@ -353,15 +353,14 @@ bool write_back(Transfer* t, Block* b) {
   return true;
 }
 
-// The call's own reference ends: a resident block that nobody else has dies, any other has its newest bytes on the device.
+// The call's own reference ends, unless the result's first handle has it: a resident block that nobody else holds dies, any other has its newest bytes
+// on the device. (A borrowed argument is held by the caller, so it lives on.)
 bool let_go(Transfer* t, Block* b) {
-  if (!b->kept && !b->returned) {
+  const bool handed_on = b->returned && !b->kept;
+  if (!handed_on && count_down(&count_of(b->host))) {
     heap_free(t->worker, b->host, array_bytes(b->log2, b->element));
     b->resident = nullptr;
     return true;
-  }
-  if (b->kept) {
-    [[maybe_unused]] bool last = count_down(&count_of(b->host));
   }
   return resident_returned(b->resident, t->why);
 }
