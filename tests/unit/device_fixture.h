@@ -3,7 +3,11 @@
 #include <doctest/doctest.h>
 #include <dlfcn.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <string>
+#include <utility>
 
 #include "fake_cuda/fake_cuda.h"
 #include "runtime/gpu/gpu.h"
@@ -52,12 +56,36 @@ struct DeviceFixture : RuntimeFixture {
   }
   static void on_fault(int, siginfo_t* info, void*) {
     rt::Message why;
-    if (rt::gpu::gpu_touch(faulting(), info->si_addr, &why) == rt::gpu::Touch::Done) return;
-    const char text[] = "a fault that no array explains\n";
-    [[maybe_unused]] auto n = write(2, text, sizeof text - 1);
-    _exit(99);
+    rt::gpu::Touch touch = rt::gpu::gpu_touch(faulting(), info->si_addr, &why);
+    if (touch == rt::gpu::Touch::Done) return;
+    if (touch == rt::gpu::Touch::NotOurs) why.text("a fault that no array explains");
+    rt::Message line;
+    line.text("bend: the GPU failed in a fault: ").bytes(why.data(), why.size());
+    [[maybe_unused]] auto n = write(2, line.data(), line.size());
+    _exit(touch == rt::gpu::Touch::Failed ? 1 : 99);
   }
 };
+
+// Runs in a child: the exit status and what it wrote to stderr.
+template <class Body>
+std::pair<int, std::string> run_in_child(Body body) {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], 2);
+    close(ends[0]);
+    _exit(body());
+  }
+  close(ends[1]);
+  std::string text;
+  char part[512];
+  for (ssize_t n; (n = read(ends[0], part, sizeof part)) > 0;) text.append(part, static_cast<size_t>(n));
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status), text};
+}
 
 // The argument and the result of a call with one word, in a machine that runs the root's task alone.
 template <class Segment>

@@ -260,6 +260,33 @@ TEST_CASE("residency: a driver that locks no pages gives the same answers") {
   CHECK(f.check().live_nodes == 0);
 }
 
+TEST_CASE("residency: any driver function may fail at any call") {
+  for (const char* function : {"cuCtxSetCurrent", "cuMemHostRegister", "cuMemHostUnregister", "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuMemcpyDtoDAsync", "cuStreamSynchronize", "cuLaunchKernel"})
+    for (int at = 1; at <= 12; ++at) {
+      auto [status, text] = run_in_child([&] {
+        Fixture f(false);
+        f.fake.fail = function;
+        f.fake.fail_at = at;
+        f.fake.code = 700;
+        f.configure();
+        BendWord a = f.array(kDepth, 0), result = 0;
+        if (bend_gpu_call(&f.worker, &kEntries[kTouch], &a, &result) == 0) return f.slots(a)[77] == 77 ? 11 : 21;
+        BendWord n = kDepth, made = 0;
+        if (f.slots(result)[77] != 78) return 22;
+        if (bend_gpu_call(&f.worker, &kEntries[kMake], &n, &made) == 0) return 11;
+        if (f.slots(made)[77] != 77) return 23;
+        f.drop(made);
+        f.drop(result);
+        return f.check().live_nodes == 0 ? 10 : 24;
+      });
+      CAPTURE(function);
+      CAPTURE(at);
+      CAPTURE(text);
+      CHECK((status == 1 || status == 10 || status == 11));
+      if (status == 1) CHECK((text.find("bend: the GPU failed in") != std::string::npos || text.find("cannot run on a GPU: cu") != std::string::npos));
+    }
+}
+
 TEST_CASE("residency: places are taken from the top and given back in any order") {
   rt::gpu::Places places;
   places.open(10000);
