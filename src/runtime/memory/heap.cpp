@@ -126,8 +126,11 @@ void push(void** list, void* node) {
   *list = node;
 }
 
-// The rest of a chunk goes to the free lists in the largest pieces that fit them.
-void give_rest(BendWorker* worker, char* from, char* to) {
+// The rest of a chunk goes to the free lists in the largest pieces that fit them. It is no longer the chunk's: when no other chunk is to be had, the
+// task fails and its worker goes on with others.
+void give_rest(BendWorker* worker, char*& bump, char*& limit) {
+  char *from = bump, *to = limit;
+  bump = limit = nullptr;
   while (to - from >= 16) {
     uint64_t rest = static_cast<uint64_t>(to - from) & ~7ull;
     uint64_t piece = rest;
