@@ -22,6 +22,34 @@ llvm::Value* FuncEmitter::slot_address(llvm::Value* handle, llvm::Value* index, 
   return b_.CreateInBoundsGEP(slot, slots, {b_.CreateZExt(index, m_.i64)});
 }
 
+namespace {
+
+// The words that 16 bytes of slots of one value consist of; null for slots of other sizes than 4, 8 and 16 bytes, or with gaps.
+llvm::Value* slots_in_16_bytes(ModuleEmitter& m, Builder& b, TypeId element, LeafSpan value) {
+  const flow::TypeLayout& layout = m.layouts.of(element);
+  if (layout.size != 4 && layout.size != 8 && layout.size != 16) return nullptr;
+  llvm::Value* words[4] = {};
+  for (size_t i = 0; i < layout.leaves.size(); ++i) {
+    const uint32_t at = layout.leaves[i].offset / 4;
+    llvm::Value* leaf = value[i];
+    if (layout.leaves[i].kind == flow::LeafKind::I64) {
+      words[at] = b.CreateTrunc(leaf, m.i32);
+      words[at + 1] = b.CreateTrunc(b.CreateLShr(leaf, 32), m.i32);
+    } else {
+      words[at] = leaf->getType()->isFloatTy() ? b.CreateBitCast(leaf, m.i32) : leaf;
+    }
+  }
+  llvm::Value* out = llvm::PoisonValue::get(llvm::FixedVectorType::get(m.i32, 4));
+  for (uint32_t i = 0; i < 4; ++i) {
+    llvm::Value* word = words[i % (layout.size / 4)];
+    if (!word || word->getType() != m.i32) return nullptr;
+    out = b.CreateInsertElement(out, word, i);
+  }
+  return out;
+}
+
+}  // namespace
+
 // Every slot := value. The value's references were one; the slots hold as many as there are slots.
 void FuncEmitter::fill(llvm::Value* handle, TypeId element, LeafSpan value) {
   const flow::TypeLayout& layout = m_.layouts.of(element);
@@ -29,15 +57,36 @@ void FuncEmitter::fill(llvm::Value* handle, TypeId element, LeafSpan value) {
   m_.retain(b_, worker_, element, value, b_.CreateTrunc(b_.CreateSub(count, b_.getInt64(1)), m_.i32));
   if (layout.leaves.empty()) return;
   llvm::Value* slots = b_.CreateConstInBoundsGEP1_64(m_.i8, block_address(handle), BEND_ARRAY_HEADER);
-  llvm::BasicBlock *entry = b_.GetInsertBlock(), *loop = m_.block(b_, "fill"), *done = m_.block(b_, "filled");
-  b_.CreateBr(loop);
-  b_.SetInsertPoint(loop);
-  llvm::PHINode* index = b_.CreatePHI(m_.i64, 2);
-  index->addIncoming(b_.getInt64(0), entry);
-  m_.store_value(b_, element, value, b_.CreateInBoundsGEP(llvm::ArrayType::get(m_.i8, layout.size), slots, {index}), 0, true);
-  llvm::Value* next = b_.CreateNUWAdd(index, b_.getInt64(1));
-  index->addIncoming(next, loop);
-  b_.CreateCondBr(b_.CreateICmpULT(next, count), loop, done);
+  // left, from `count` down to 1: visit(count - left). A number of iterations that LLVM sees, so that it unrolls.
+  auto loop = [&](llvm::Value* times, llvm::BasicBlock* done, const auto& visit) {
+    llvm::BasicBlock *entry = b_.GetInsertBlock(), *body = m_.block(b_, "fill");
+    b_.CreateBr(body);
+    b_.SetInsertPoint(body);
+    llvm::PHINode *index = b_.CreatePHI(m_.i64, 2), *left = b_.CreatePHI(m_.i64, 2);
+    index->addIncoming(b_.getInt64(0), entry);
+    left->addIncoming(times, entry);
+    visit(index);
+    llvm::Value* rest = b_.CreateSub(left, b_.getInt64(1));
+    index->addIncoming(b_.CreateNUWAdd(index, b_.getInt64(1)), body);
+    left->addIncoming(rest, body);
+    b_.CreateCondBr(b_.CreateICmpEQ(rest, b_.getInt64(0)), done, body);
+  };
+  llvm::BasicBlock* done = m_.block(b_, "filled");
+  // One thread of a device fills a block, by accesses of 16 bytes: a slot each would make 65536 slots take a millisecond. Small blocks have no such alignment.
+  if (llvm::Value* words = m_.on_device() ? slots_in_16_bytes(m_, b_, element, value) : nullptr) {
+    llvm::BasicBlock *wide = m_.block(b_, "wide"), *narrow = m_.block(b_, "narrow");
+    llvm::Value* aligned = b_.CreateICmpEQ(b_.CreateAnd(b_.CreatePtrToInt(slots, m_.i64), 15), b_.getInt64(0));
+    const uint64_t in_16 = 16 / layout.size;
+    b_.CreateCondBr(b_.CreateAnd(aligned, b_.CreateICmpUGE(count, b_.getInt64(in_16))), wide, narrow);
+    b_.SetInsertPoint(wide);
+    loop(b_.CreateUDiv(count, b_.getInt64(in_16)), done, [&](llvm::Value* index) {
+      b_.CreateAlignedStore(words, b_.CreateInBoundsGEP(words->getType(), slots, {index}), llvm::Align(16));
+    });
+    b_.SetInsertPoint(narrow);
+  }
+  loop(count, done, [&](llvm::Value* index) {
+    m_.store_value(b_, element, value, b_.CreateInBoundsGEP(llvm::ArrayType::get(m_.i8, layout.size), slots, {index}), 0, true);
+  });
   b_.SetInsertPoint(done);
 }
 

@@ -4,11 +4,13 @@
 #include <llvm-c/Transforms/PassBuilder.h>
 #include <llvm/IR/Module.h>
 
+#include "codegen/llvm/coalesce_loops.h"
 #include "codegen/llvm/emitter.h"
 #include "codegen/llvm/machine.h"
 #include "codegen/llvm/sanitize.h"
 #include "codegen/llvm/sign_shift.h"
 #include "codegen/llvm/unroll_recursion.h"
+#include "runtime/gpu/device_abi.h"
 
 namespace bendc::codegen {
 
@@ -34,8 +36,9 @@ const char* pipeline_of(int level) {
   }
 }
 
-std::string run_pipeline(IrModule& module, const Machine& machine, const char* pipeline) {
+std::string run_pipeline(IrModule& module, const Machine& machine, const char* pipeline, bool unroll = true) {
   LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
+  LLVMPassBuilderOptionsSetLoopUnrolling(options, unroll);
   LLVMErrorRef failed = LLVMRunPasses(llvm::wrap(module.module.get()), pipeline, machine.target, options);
   LLVMDisposePassBuilderOptions(options);
   if (!failed) return {};
@@ -45,11 +48,24 @@ std::string run_pipeline(IrModule& module, const Machine& machine, const char* p
   return text;
 }
 
+// Loops are unrolled after coalesce_loops, which takes them one iteration at a time.
+constexpr const char* kAfterCoalescing =
+    "function(instcombine<no-verify-fixpoint>,simplifycfg,early-cse<memssa>,loop-mssa(licm),loop-unroll<O3>,gvn,instcombine<no-verify-fixpoint>,simplifycfg,adce)";
+
+std::string optimize_device(IrModule& module, const Machine& machine, int level) {
+  if (level < 2) return run_pipeline(module, machine, pipeline_of(level));
+  std::string problem = run_pipeline(module, machine, pipeline_of(level), false);
+  if (!problem.empty()) return problem;
+  coalesce_loops(*module.module, BEND_BLOCK_THREADS);
+  return run_pipeline(module, machine, kAfterCoalescing);
+}
+
 }  // namespace
 
 std::string optimize_module(IrModule& module, const Machine& machine, int level) {
-  // Not on the device: its recursion runs by segments, and what is left there are small leaves.
-  if (level >= 3 && !module.module->getTargetTriple().isNVPTX()) {
+  // Recursion is not unrolled on the device: it runs by segments, and what is left there are small leaves.
+  if (module.module->getTargetTriple().isNVPTX()) return optimize_device(module, machine, level);
+  if (level >= 3) {
     if (std::string problem = run_pipeline(module, machine, kBeforeUnrolling); !problem.empty()) return problem;
     fold_sign_shifts(*module.module);
     unroll_recursion(*module.module);
