@@ -18,9 +18,10 @@ using core::TermKind;
 
 namespace {
 
-// Rows examined plus terms copied into second and later arms, per declaration. Hand-written matches stay below a few thousand; at this
-// bound a declaration has taken about a second and 100 MB.
+// Rows examined plus terms copied into second and later arms, per declaration: an allowance that hand-written matches never need, at which a
+// declaration has taken about a second and 100 MB, and more in proportion to the text, since a table of string rows takes about 3 a byte.
 constexpr uint64_t kMaxWork = uint64_t(1) << 22;
+constexpr uint64_t kWorkPerByte = 16;
 
 // Copies of one row's body up to which a row of variables still waits for the columns that later rows split. Splitting them first lets the type
 // of each copy compute; past the bound the first row of variables ends the tree, so that rows over n columns cost n^2 and not 2^n.
@@ -44,10 +45,13 @@ void CaseTree::clear() {
   closed_.clear();
   origins_.clear();
   work_ = 0;
+  max_work_ = kMaxWork;
   stopped_ = false;
   let_bound = {};
   opened = kNil;
 }
+
+void CaseTree::begin(Span declaration) { max_work_ = kMaxWork + kWorkPerByte * declaration.length; }
 
 uint32_t CaseTree::cons_pending(BinderId binder, uint32_t rest) {
   binders_lists_.push_back({binder, rest});
@@ -82,7 +86,7 @@ void CaseTree::restore(size_t mark) {
 
 bool CaseTree::work(uint64_t amount) {
   work_ += amount;
-  return !stopped_ && work_ <= kMaxWork;
+  return !stopped_ && work_ <= max_work_;
 }
 
 // Lambdas around what follows, outermost first. ---------------------------------------------------------------------------------------
@@ -224,6 +228,11 @@ void CaseTree::rename(Rows rows, BinderId id) {
     mark = std::max(mark, p.mark);
     row.names = add_name(row.names, p.name, id);
     row.columns = columns_[row.columns].next;
+    // What the cases above leave over is called as its own case calls it, where there is one.
+    if (rows.count == 1 && p.name.valid() && binders_[id].taken != kNil && binders_[id].state == BinderState::Pending) {
+      save(id);
+      binders_[id].name = p.name;
+    }
   }
   if (mark != binders_[id].mark && binders_[id].state == BinderState::Pending) {
     save(id);
@@ -362,6 +371,9 @@ TermId CaseTree::refuse(const Scrutinee& s, const Site& site) {
         message = global ? fmt::format("`{}` is a global name, which cannot be matched", written) : fmt::format("`{}` is no parameter or field that can be matched here", written);
         rule = "a match takes the parameters of its definition and the fields of earlier patterns, in order";
         fix = "pass the value to a helper definition that matches its parameter";
+        if (!global) {
+          if (std::string near = elab_.nearest_local(written); !near.empty()) fix = fmt::format("did you mean `{}`?", near);
+        }
       } else if (binders_[s.binder].state == BinderState::Opened || binders_[s.binder].state == BinderState::Known) {
         code = Code::F2;
         message = fmt::format("`{}` was already taken apart by an enclosing pattern", written);

@@ -14,6 +14,7 @@ class CaseTree {
   CaseTree(Elaborator& elab, Patterns& patterns);
 
   void enter(const ast::Ast* ast) { ast_ = ast; origin_of_.assign(ast->nodes.size(), kNil); }
+  void begin(Span declaration);                        // sets the work that its text allows
   void clear();                                        // between declarations
 
   // Binders of the declaration being elaborated.
@@ -130,6 +131,7 @@ class CaseTree {
   std::vector<Origin> origins_;
   std::vector<uint32_t> origin_of_;       // by syntax node
   uint64_t work_ = 0;                     // rows looked at and terms copied
+  uint64_t max_work_ = 0;
   bool stopped_ = false;                  // the budget ran out (reported)
 };
 

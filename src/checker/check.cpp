@@ -81,8 +81,9 @@ void Checker::check(TermId id, const Env* env, const Value* goal, bool live, boo
 }
 
 void Checker::check_inferred(TermId id, const Env* env, const Value* goal, bool live) {
+  const uint32_t before = reported_;
   const Value* type = infer(id, env, live);
-  if (type == goal || is_error(type)) return;
+  if (type == goal || is_error(type) || reported_ != before) return;   // a wrong part makes a wrong whole: said once
   if (!fits(type, goal, id)) mismatch(id, goal, type);
 }
 
@@ -169,10 +170,12 @@ bool Checker::check_fields(TermId id, const Env* env, const Value*& goal, bool& 
   const AdtValue* adt = as<AdtValue>(type);
   if (book_.ctors[ctor].data != DataId(adt->a) || Machine::is_removed(adt, book_.ctors[ctor].index)) {
     const bool taken = book_.ctors[ctor].data == DataId(adt->a);
-    Diagnostic& d = report(Code::C12, span(id), fmt::format("`{}` is {} of `{}`", name_text(book_.ctors[ctor].name), taken ? "a removed constructor" : "no constructor", show(goal)));
+    const bool tuple = ctor == m_.known().tuple;
+    Diagnostic& d = report(Code::C12, span(id), tuple ? fmt::format("a tuple where a value of `{}` is needed", show(goal))
+                                                      : fmt::format("`{}` is {} of `{}`", name_text(book_.ctors[ctor].name), taken ? "a removed constructor" : "no constructor", show(goal)));
     d.expected = show(goal);
-    d.observed = fmt::format("a value of `{}`", name_text(book_.datatypes[book_.ctors[ctor].data].name));
-    d.labels.push_back({book_.ctors[ctor].name_span, fmt::format("`{}` is declared here", name_text(book_.ctors[ctor].name))});
+    d.observed = tuple ? std::string("a pair") : fmt::format("a value of `{}`", name_text(book_.datatypes[book_.ctors[ctor].data].name));
+    if (!tuple) d.labels.push_back({book_.ctors[ctor].name_span, fmt::format("`{}` is declared here", name_text(book_.ctors[ctor].name))});
     return false;
   }
   const uint32_t count = static_cast<uint32_t>(book_.ctors[ctor].fields.size());
@@ -208,7 +211,7 @@ void Checker::check_literal(TermId id, const Value* goal) {
   if (type->tag == Tag::Adt) {
     const AdtValue* adt = as<AdtValue>(type);
     const DataId data(adt->a);
-    if (adt->removed_count == 0) {
+    if (adt->removed.size() == 0) {
       if (t.kind == TermKind::U32 && data == k.u32_type) return;
       if (t.kind == TermKind::Nat && data == k.nat) return;
       if (t.kind == TermKind::F32 && data == k.f32_type) return;

@@ -52,7 +52,7 @@ bool Checker::unreachable_here() {
     const Value* type = m_.whnf(b.type);
     if (type->tag != Tag::Adt) continue;
     const AdtValue* adt = as<AdtValue>(type);
-    if (book_.datatypes[DataId(adt->a)].ctors.size() == adt->removed_count) return true;
+    if (book_.datatypes[DataId(adt->a)].ctors.size() == adt->removed.size()) return true;
   }
   return false;
 }
@@ -94,7 +94,7 @@ void Checker::check_match(TermId id, const Env* env, const Value* goal, bool liv
     const Term t = term(at);
     const AdtValue* adt = as<AdtValue>(scrutinee_type);
     const size_t total = book_.datatypes[DataId(adt->a)].ctors.size();
-    const bool covered = adt->removed_count == total;
+    const bool covered = adt->removed.size() == total;
     if (t.kind == TermKind::Mat) {
       const CtorId ctor(t.a);
       const core::Ctor& c = book_.ctors[ctor];
@@ -103,6 +103,10 @@ void Checker::check_match(TermId id, const Env* env, const Value* goal, bool liv
         Diagnostic& d = report(Code::C16, span(at), taken ? fmt::format("a second case for `{}`", name_text(c.name))
                                                           : fmt::format("`{}` is no constructor of `{}`", name_text(c.name), show(m_.domain(all))));
         if (!taken) d.labels.push_back({c.name_span, fmt::format("it belongs to `{}`", name_text(book_.datatypes[c.data].name))});
+        if (!taken) {
+          d.notes.push_back(fmt::format("the cases are those of `{}`; the matched value has another type", name_text(book_.datatypes[c.data].name)));
+          break;   // the other cases would say the same
+        }
         d.notes.push_back("a match has at most one case for each constructor of the matched type");
         at = TermId(t.c);
         if (term(at).kind != TermKind::Mat) break;
@@ -115,7 +119,7 @@ void Checker::check_match(TermId id, const Env* env, const Value* goal, bool liv
       check_arm(TermId(t.b), env, m_.arm_type(ctor, adt, all), live, spine, event);
       if (m_.halt() != Halt::None) break;
       scrutinee_type = m_.without(adt, ctor);
-      const bool last = as<AdtValue>(scrutinee_type)->removed_count == total;
+      const bool last = as<AdtValue>(scrutinee_type)->removed.size() == total;
       at = TermId(t.c);
       if (last && term(at).kind != TermKind::Mat) {
         mark_unchecked(at);

@@ -266,15 +266,7 @@ bool Converter::structure(const Value*& a, const Value*& b, uint32_t depth, bool
       const AdtValue* x = as<AdtValue>(a);
       const AdtValue* y = as<AdtValue>(b);
       if (x->a != y->a || x->count != y->count) return false;
-      if (x->removed_count != 0 || y->removed_count != 0) {
-        if (!subtype && x->removed_count != y->removed_count) return false;
-        const uint32_t total = static_cast<uint32_t>(m_.book().datatypes[core::DataId(x->a)].ctors.size());
-        for (uint32_t i = 0; i < total; ++i) {
-          const bool in_x = Machine::is_removed(x, i);
-          const bool in_y = Machine::is_removed(y, i);
-          if (subtype ? (in_y && !in_x) : in_x != in_y) return false;
-        }
-      }
+      if (!x->removed.contains(y->removed) || (!subtype && x->removed.size() != y->removed.size())) return false;
       return lists(x->args, y->args, x->count, depth, unfold);
     }
     case Tag::Ctr: {

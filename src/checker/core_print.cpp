@@ -177,6 +177,11 @@ class Printer {
           }
           text(">");
         }
+        for (const TermId removed : book_.list(t.b + t.c, t.extra)) {
+          text(" - ");
+          text(shown(book_.ctors[CtorId(book_.terms[removed].a)].name));
+          text("{}");
+        }
         break;
       case TermKind::Ctr: constructor(t); break;
       case TermKind::U32: number(t.a); break;

@@ -46,6 +46,7 @@ void Checker::start_declaration(DefId def) {
   m_.refill();
   halt_reported_ = false;
   reported_ = 0;
+  first_report_ = diagnostics_.size();
   frame_ = Frame{};
   frame_.def = def;
 }
@@ -53,10 +54,11 @@ void Checker::start_declaration(DefId def) {
 void Checker::finish_declaration(Arena::Mark mark) {
   if (frame_.def.valid()) suggest_order();
   report_missing();
+  keep_few_alike();
   bindings_.clear();
   usage_.clear();
   saved_.clear();
-  m_.arena().reset(mark);
+  m_.reset(mark);
 }
 
 void Checker::check_data(DataId id) {

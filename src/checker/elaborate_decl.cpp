@@ -62,6 +62,8 @@ void Elaborator::declaration(const Declared& declared) {
   reports.def.assign(names.text(decl.name));
   reports.broken = false;
   depth = 0;
+  tree_.begin(decl.span);
+  unknown_.clear();
   switch (declared.kind) {
     case DeclaredKind::Data: data(decl, declared); break;
     case DeclaredKind::Def: def(decl, declared); break;
@@ -78,6 +80,11 @@ void Elaborator::declaration(const Declared& declared) {
 
 TermId Elaborator::binder_type(const ast::Binder& binder) {
   if (binder.type.valid()) return term(binder.type);
+  if (symbols.term(binder.name).symbol.kind == SymbolKind::Data) {
+    Diagnostic& d = reports.add(Code::W3, binder.name_span, fmt::format("`{}` declares an erased parameter of type `Quant` here, not a value of the type `{}`", text(binder.name), text(binder.name)));
+    d.notes.push_back("a parameter or field without a type is an erased quantity, and the comma before it is optional");
+    d.fix = fmt::format("write `x: {}`", text(binder.name));
+  }
   return add({.kind = TermKind::Quant}, binder.name_span);  // a bare name
 }
 

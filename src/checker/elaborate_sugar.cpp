@@ -119,6 +119,7 @@ TermId Elaborator::left_chain(NodeId id, const OperatorType& operators) {
     TermId head = n.op == Op::AndAlso ? global(words_.bool_and, n.name_span) : n.op == Op::OrElse ? global(words_.bool_or, n.name_span) : operator_ref(n, operators);
     TermId args[] = {out, right};
     out = apply(head, args, n.span);
+    if (book.terms[out].kind == TermKind::App) book.terms[out].flags |= core::kOperator;
   }
   return out;
 }
@@ -261,6 +262,27 @@ TermId Elaborator::array_write(const Node& n) {
 
 // Do blocks ---------------------------------------------------------------------------------------------------------------------------
 
+// Does `do M<args>` give as many arguments as M takes? Each statement's call would complain otherwise.
+bool Elaborator::header_fits(const Node& n, const Lookup& header) {
+  size_t takes = n.b, quantities = 0;
+  Span declared;
+  if (header.symbol.kind == SymbolKind::Data) {
+    const core::Datatype& d = book.datatypes[core::DataId(header.symbol.id)];
+    takes = d.params.size();
+    quantities = d.leading_quants;
+    declared = d.name_span;
+  } else if (header.symbol.kind == SymbolKind::Def) {
+    const core::Def& d = book.defs[core::DefId(header.symbol.id)];
+    if (d.arity > 0) takes = d.arity;
+    declared = d.name_span;
+  }
+  if (n.b == takes || n.b + quantities == takes) return true;
+  Diagnostic& d = reports.add(Code::C2, n.name_span, fmt::format("`{}` takes {} type {}, `do {}<..>` gives {}", text(n.name), takes, takes == 1 ? "argument" : "arguments", text(n.name), n.b));
+  d.labels.push_back({declared, fmt::format("`{}` is declared here", text(n.name))});
+  d.notes.push_back("the last argument is the type of the block's result; leading quantities may be left out");
+  return false;
+}
+
 std::vector<TermId> Elaborator::do_header(const Node& n, core::DataId family) {
   std::vector<TermId> args;
   if (family.valid()) {
@@ -284,6 +306,7 @@ TermId Elaborator::data_or_call(Name written, std::span<const TermId> args, Span
 // at every statement, since a term is valid at one depth only.
 TermId Elaborator::do_block(const Node& n) {
   const Lookup header = symbols.term(n.name);
+  if (!header_fits(n, header)) return error_term(n.span);
   core::DataId family;
   if (header.symbol.kind == SymbolKind::Data && declared_above(header.symbol)) family = core::DataId(header.symbol.id);
   const Name bind = joined(names.text(n.name), ".bind"), pure = joined(names.text(n.name), ".pure");

@@ -1,4 +1,6 @@
 // Terms: names, calls, types, constructors, functions. Sugar is in elaborate_sugar.cpp.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "checker/elaborator.h"
@@ -88,12 +90,32 @@ bool Elaborator::ambiguous(const Lookup& found, Name written, Span span) {
   if (!found.rival.valid()) return false;
   Diagnostic& d = reports.add(Code::P27, span, fmt::format("`{}` is ambiguous: it is declared in more than one place", text(written)));
   d.notes.push_back(fmt::format("it can mean `{}` of the imported module, and `{}`", core::display_name(names.text(found.key)), core::display_name(names.text(found.rival))));
-  d.fix = "rename the import's alias";
+  d.fix = Symbols::fix_for(names.text(found.rival));
   return true;
 }
 
+namespace {
+
+// The types of other languages that newcomers write.
+std::string_view type_of_elsewhere(std::string_view name) {
+  struct Entry { std::string_view theirs, ours; };
+  constexpr Entry kEntries[] = {{"Int", "U32"}, {"int", "U32"}, {"Integer", "U32"}, {"i32", "U32"}, {"I32", "U32"}, {"u32", "U32"}, {"Float", "F32"}, {"float", "F32"},
+                                {"f32", "F32"}, {"double", "F32"}, {"Double", "F32"}, {"str", "String"}, {"Str", "String"}, {"string", "String"}, {"bool", "Bool"},
+                                {"Boolean", "Bool"}, {"nat", "Nat"}, {"void", "Unit"}, {"Void", "Unit"}, {"Option", "Maybe"}, {"Optional", "Maybe"}};
+  for (const Entry& e : kEntries)
+    if (e.theirs == name) return e.ours;
+  return {};
+}
+
+}  // namespace
+
 TermId Elaborator::unknown(Name written, Span span, SymbolKind kind) {
   if (reports.quiet) return error_term(span);
+  // Said once for a declaration: all uses have one cause.
+  if (!unknown_.insert(written).second) {
+    reports.broken = true;
+    return error_term(span);
+  }
   std::string_view name = names.text(written);
   std::string what = kind == SymbolKind::Ctor ? "constructor" : kind == SymbolKind::Data ? "datatype" : "name";
   Lookup term = symbols.term(written), ctor = symbols.ctor(written);
@@ -106,7 +128,7 @@ TermId Elaborator::unknown(Name written, Span span, SymbolKind kind) {
   Diagnostic& d = reports.add(Code::C1, span, fmt::format("unknown {} `{}`", what, name));
   if (kind != SymbolKind::Ctor && ctor.symbol) {
     d.notes.push_back(fmt::format("`{}` is a constructor", name));
-    d.fix = fmt::format("write `{}{{..}}`", name);
+    d.fix = fmt::format("write `{}{{{}}}`", name, book.ctors[core::CtorId(ctor.symbol.id)].fields.empty() ? "" : "..");
   } else if (kind == SymbolKind::Data && term.symbol) {
     d.message = fmt::format("`{}` is not a datatype", name);
     d.notes.push_back(fmt::format("`{}` is a definition; its arguments stand in parentheses", name));
@@ -117,10 +139,26 @@ TermId Elaborator::unknown(Name written, Span span, SymbolKind kind) {
   } else if (suggestions_left_ > 0) {
     --suggestions_left_;
     std::string near = symbols.nearest(name, kind == SymbolKind::Ctor ? kind : SymbolKind::Def, kind == SymbolKind::None ? scope.names() : std::vector<Name>());
-    if (!near.empty()) d.fix = fmt::format("did you mean `{}`?", near);
+    const size_t dot = name.find('.');
+    const std::vector<Name> locals = scope.names();
+    const bool of_local = dot != std::string_view::npos && std::any_of(locals.begin(), locals.end(), [&](Name local) { return names.text(local) == name.substr(0, dot); });
+    if (of_local) {
+      d.notes.push_back(fmt::format("a dot is a part of a name: it selects no field of `{}`", name.substr(0, dot)));
+      d.fix = fmt::format("take it apart where it is a parameter: `K{{x, y}} = {}` or `match {}: case K{{x, y}}: ..`", name.substr(0, dot), name.substr(0, dot));
+    } else if (const std::string_view ours = type_of_elsewhere(name); kind != SymbolKind::Ctor && !ours.empty()) d.fix = fmt::format("the type is called `{}`", ours);
+    else if (!near.empty()) d.fix = fmt::format("did you mean `{}`?", near);
     else if (!program_.modules[symbols.module()].uses_base && (symbols.term_at(written) || symbols.ctor_at(written))) d.fix = "add `import Base` at the top of the file";
   }
   return error_term(span);
+}
+
+std::string Elaborator::nearest_local(std::string_view written) {
+  if (suggestions_left_ == 0) return {};
+  --suggestions_left_;
+  const std::vector<Name> locals = scope.names();
+  std::string near = symbols.nearest(written, SymbolKind::Def, locals);
+  const bool local = std::any_of(locals.begin(), locals.end(), [&](Name name) { return names.text(name) == near; });
+  return local ? near : std::string();
 }
 
 TermId Elaborator::global(Name written, Span span) {
@@ -207,7 +245,9 @@ TermId Elaborator::family(const Node& n, bool plus) {
   bool data = found.symbol.kind == SymbolKind::Data && !found.rival.valid();
   if (data && declared_above(found.symbol)) {
     const core::Datatype& d = book.datatypes[core::DataId(found.symbol.id)];
-    if (d.leading_quants > 0 && n.b + d.leading_quants == d.params.size()) fill = d.leading_quants;
+    // `Maybe<&1>` lacks the type, not the quantity.
+    const bool quantity_first = n.b > 0 && node(strip(ast_->list(n.a, n.b)[0])).kind == Kind::QuantLit;
+    if (d.leading_quants > 0 && n.b + d.leading_quants == d.params.size() && !quantity_first) fill = d.leading_quants;
     if (plus && d.leading_quants == 0) {
       Diagnostic& diagnostic = reports.add(Code::P15, n.span, fmt::format("`+` before `{}`, which has no quantity parameters", text(n.name)));
       diagnostic.notes.push_back("`+D<..>` fills the leading `Quant` parameters of D with `&2`");

@@ -38,6 +38,7 @@ class Elaborator {
   [[nodiscard]] core::TermId binder_term(BinderId id, Span span);   // a local variable as it stands on this path
   [[nodiscard]] core::TermId literal_term(const Literal& literal, Span span);
   void too_deep(Span span);
+  [[nodiscard]] std::string nearest_local(std::string_view written);   // a mistyped local's name; empty when none is close
 
  private:
   using TermId = core::TermId;
@@ -96,6 +97,7 @@ class Elaborator {
   TermId array_index(const Node& n);
   TermId array_write(const Node& n);
   TermId do_block(const Node& n);
+  [[nodiscard]] bool header_fits(const Node& n, const Lookup& header);
   std::vector<TermId> do_header(const Node& n, core::DataId family);
   TermId constructor(Name written, std::span<const TermId> fields, Span span);
   TermId quantity(uint32_t q, Span span) { return add({.kind = core::TermKind::Qua, .a = q}, span); }
@@ -113,6 +115,7 @@ class Elaborator {
   CaseTree tree_;
   const ast::Ast* ast_ = nullptr;
   uint32_t position_ = 0;
+  std::unordered_set<Name> unknown_;  // names reported in this declaration
   uint32_t suggestions_left_ = 50;   // a search of all names takes 0.1 ms; more than these no one reads
   core::DefId bool_and_, bool_or_, string_append_;   // calls of these pass `( : T)` on to their arguments
   struct OperatorName { Name head; ast::Op op = ast::Op::None; Name name; };

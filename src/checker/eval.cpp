@@ -71,7 +71,7 @@ const Value* Evaluator::codomain(const Value* all, const Value* arg) { return wh
 Evaluator::AdtView Evaluator::adt(const Value* v) const {
   assert(v->tag == Tag::Adt);
   const AdtValue* a = as<AdtValue>(v);
-  return {DataId(a->a), {a->args, a->count}, a->removed != nullptr ? a->removed[0] : 0};
+  return {DataId(a->a), {a->args, a->count}, a->removed.first_word()};
 }
 Evaluator::CtrView Evaluator::ctr(const Value* v) const {
   assert(v->tag == Tag::Ctr);
@@ -107,6 +107,6 @@ Evaluator::Mark Evaluator::mark() const {
   const Arena::Mark m = impl_->machine.arena().mark();
   return {m.block, m.used};
 }
-void Evaluator::reset(Mark to) { impl_->machine.arena().reset({to.block, to.used}); }
+void Evaluator::reset(Mark to) { impl_->machine.reset({to.block, to.used}); }
 
 }  // namespace bendc

@@ -149,10 +149,21 @@ const Value* Checker::infer_app(TermId id, const Env* env, bool live, const Spin
   } else {
     type = infer(TermId(t.a), env, live);
   }
+  const uint32_t params = at.valid() ? written_params(at) : 0;
+  const bool too_many = at.valid() && t.c > params && ends_in_data(at);
+  const uint32_t reported_before = reported_;
+  const size_t diagnostics_before = diagnostics_.size();
   for (uint32_t i = 0; i < t.c; ++i) {
     const TermId arg = item(t.b, i);
     Quantity quantity;
     const Value* domain;
+    // An argument too many moves all after it to the wrong parameter: what they would say is replaced by the cause.
+    if (too_many && (i == params || reported_ != reported_before)) {
+      diagnostics_.truncate(diagnostics_before);
+      reported_ = reported_before;
+      wrong_count(DefId(head.a), t.c, params, span(item(t.b, i == params ? i : i - 1)));
+      return error();
+    }
     if (at.valid() && term(at).kind != TermKind::All) {
       type = m_.eval(at, at_env);
       at = TermId{};
@@ -178,6 +189,13 @@ const Value* Checker::infer_app(TermId id, const Env* env, bool live, const Spin
       domain = m_.domain(type);
     }
     if (i >= first) check(arg, env, domain, live && quantity != Quantity::None);
+    if (reported_ != reported_before) {
+      if (at.valid() && t.c < params && diagnostics_.all().back().span.offset == span(arg).offset) {
+        diagnostics_.last().notes.push_back(fmt::format("`{}` takes {}, this call gives {}", def_text(DefId(head.a)), count_text(params, "argument"), t.c));
+        return error();
+      }
+      if ((t.flags & core::kOperator) != 0) return error();   // the operands have one type: one report
+    }
     const Value* value = m_.delay(arg, env);
     if (at.valid()) {
       at_env = m_.extend(at_env, value);
@@ -187,6 +205,28 @@ const Value* Checker::infer_app(TermId id, const Env* env, bool live, const Spin
     }
   }
   return at.valid() ? m_.delay(at, at_env) : type;
+}
+
+uint32_t Checker::written_params(TermId type) const {
+  uint32_t count = 0;
+  for (; term(type).kind == TermKind::All; type = TermId(term(type).b)) ++count;
+  return count;
+}
+
+// Is what a def of this type gives a value of a datatype (or an IO, which only the library applies), so that more arguments are a mistake?
+bool Checker::ends_in_data(TermId type) const {
+  while (term(type).kind == TermKind::All) type = TermId(term(type).b);
+  const Term& result = term(type);
+  if (result.kind == TermKind::Adt) return true;
+  if (result.kind != TermKind::App || term(TermId(result.a)).kind != TermKind::Ref) return false;
+  const DefId head(term(TermId(result.a)).a);
+  return base_io_.valid() && head == base_io_ && frame_.def.valid() && !book_.module_is_stdlib[book_.defs[frame_.def].module];
+}
+
+void Checker::wrong_count(DefId def, uint32_t given, uint32_t params, Span at) {
+  Diagnostic& d = report(Code::C4, at, fmt::format("`{}` takes {}, this call gives {}", def_text(def), count_text(params, "argument"), given));
+  d.labels.push_back({book_.defs[def].name_span, fmt::format("`{}` is declared here", def_text(def))});
+  d.notes.push_back("the first argument that does not fit is shown; what a call gives is no function, so it takes no further argument");
 }
 
 const Value* Checker::infer_family(TermId id, const Env* env, bool live) {
@@ -220,6 +260,7 @@ const Value* Checker::check_type(TermId id, const Env* env) {
   Diagnostic& d = report(Code::C5, span(id), "a type is needed here");
   d.expected = "Type";
   d.observed = show(kind);
+  note_missing_arguments(d, id, kind);
   return error();
 }
 

@@ -1,6 +1,8 @@
 // Evaluation of terms to head normal form, application, and the transactional unfolding of calls (language.md 4.6).
 #include "checker/machine.h"
 
+#include <algorithm>
+
 #include "checker/natives.h"
 
 namespace bendc {
@@ -102,7 +104,7 @@ const Value* Machine::number(Tag tag, uint64_t n) {
 
 const Value* Machine::adt_constant(DataId id) { return &adt_constants_[id.index]; }
 
-const Value* Machine::call_constant(DefId def) { return call(def, nullptr, 0); }
+const Value* Machine::call_constant(DefId def) { return constant(def); }
 
 const Value* Machine::all_of_def(DefId def) { return eval(book_.defs[def].type, &empty_); }
 
@@ -121,6 +123,14 @@ const Value* Machine::eql(const Value* left, const Value* right, const Value* ty
   v->right = right;
   v->type = type;
   return v;
+}
+
+// One value for each def without arguments, so that what it unfolds to is shared: `v9()` of `N{v8(), v8()}` has 10 values and not 2^9.
+const Value* Machine::constant(DefId def) {
+  if (def.index >= constants_.size()) constants_.resize(std::max<size_t>(def.index + 1, book_.defs.size()));
+  Constant& known = constants_[def.index];
+  if (known.epoch != constants_epoch_) known = {call(def, nullptr, 0), constants_epoch_};
+  return known.value;
 }
 
 const Value* Machine::call(DefId def, const Value** args, uint32_t count) {
@@ -194,6 +204,7 @@ const Value* Machine::meet(const Value* left, const Value* right) {
 void Machine::allow(DefId def) {
   if (bodies_.size() <= def.index) bodies_.resize(def.index + 1, Body::Opaque);
   bodies_[def.index] = Body::Allowed;
+  ++constants_epoch_;   // what was stuck may go on now
 }
 
 void Machine::poison(DefId def) {
@@ -253,7 +264,7 @@ const Value* Machine::eval(TermId id, const Env* env) {
         return v != nullptr ? force(v) : &error_;
       }
       case TermKind::Ref:
-        return call(DefId(term.a), nullptr, 0);
+        return constant(DefId(term.a));
       case TermKind::Let: {
         const Env* inner = env;
         for (uint32_t i = 0; i < term.b; ++i) {
@@ -372,7 +383,7 @@ const Value* Machine::force_thunk(const Value* v) {
   if (v->tag == Tag::Thunk) {
     if (deep()) return &error_;
     const ThunkValue* thunk = as<ThunkValue>(v);
-    const Value* result = eval(TermId(v->a), thunk->env());
+    const Value* result = v->flags == kLayer ? force(build_layer(as<LayerValue>(v))) : eval(TermId(v->a), thunk->env());
     if (halt_ != Halt::None) return result;
     thunk->link = result;
     v->tag = Tag::Forward;

@@ -3,7 +3,6 @@
 // Running out of steps, memory or stack sets a sticky flag and yields Error values, which fit everywhere: the caller reports once.
 #pragma once
 #include <cstddef>
-#include <cstddef>
 #include <string_view>
 #include <vector>
 
@@ -79,9 +78,7 @@ class Machine {
   // The type of a match arm of constructor `ctor` against `motive`, whose domain is `adt`; with no field left, the result itself.
   [[nodiscard]] const Value* arm_type(core::CtorId ctor, const AdtValue* adt, const Value* motive);
   [[nodiscard]] const Value* without(const AdtValue* adt, core::CtorId ctor); // residual type
-  [[nodiscard]] static bool is_removed(const AdtValue* adt, uint32_t index) {
-    return adt->removed != nullptr && ((adt->removed[index / 64] >> (index % 64)) & 1) != 0;
-  }
+  [[nodiscard]] static bool is_removed(const AdtValue* adt, uint32_t index) { return adt->removed.has(index); }
   [[nodiscard]] const Value* with_domain(const Value* all, const Value* domain);
   [[nodiscard]] const Env* env_of(const AdtValue* adt);                       // its arguments as an environment
 
@@ -117,6 +114,7 @@ class Machine {
   [[nodiscard]] const KnownNames& known() const { return known_; }
   [[nodiscard]] const core::Book& book() const { return book_; }
   [[nodiscard]] Arena& arena() { return arena_; }
+  void reset(Arena::Mark to) { arena_.reset(to); ++constants_epoch_; }        // forgets all values made since
   [[nodiscard]] Halt halt() const { return halt_; }
   void stop(Halt reason) { if (halt_ == Halt::None) halt_ = reason; }
   void refill() { fuel_left_ = options_.fuel; halt_ = Halt::None; }
@@ -140,11 +138,14 @@ class Machine {
   const Value* run_tree(const CallValue* call);
   const Value* match(const ClosureValue* fn, const Value* scrutinee, const Value* const* rest, uint32_t rest_count);
   const Value* match_literal(core::TermId literal, const Value* scrutinee, bool& hit);
+  const Value* constant(core::DefId def);
   const Value* call(core::DefId def, const Value** args, uint32_t count);
   const Value* extend_call(const CallValue* call, const Value* const* args, uint32_t count);
   const Value* neutral(const Value* head, const Value* const* args, uint32_t count);
   const Value* meet(const Value* left, const Value* right);
   const Value* word(uint32_t bits);
+  const Value* layer(const Env* chain, uint32_t level, const Value* last);
+  const Value* build_layer(const LayerValue* v);
   const Value** delay_list(uint32_t offset, uint32_t count, const Env* env);
   void check_memory();
 
@@ -160,6 +161,9 @@ class Machine {
   std::vector<Native> natives_;               // by def
   enum class Body : uint8_t { Opaque, Allowed, Poisoned };
   std::vector<Body> bodies_;                  // by def
+  struct Constant { const Value* value = nullptr; uint32_t epoch = 0; };
+  std::vector<Constant> constants_;           // by def; valid while the epoch is the current one
+  uint32_t constants_epoch_ = 1;
   uint64_t fuel_left_ = 0;
   const char* stack_base_;
   Halt halt_ = Halt::None;

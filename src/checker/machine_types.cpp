@@ -46,22 +46,40 @@ const Value* Machine::codomain(const Value* all, const Value* arg) {
     return delay(TermId(book_.terms[TermId(v->a)].b), extend(v->env, arg));
   }
   const TelescopeValue* v = as<TelescopeValue>(all);
-  const Env* env = extend(v->env, arg);
   const uint32_t count = static_cast<uint32_t>(book_.ctors[CtorId(v->a)].fields.size());
   if (v->index + 1 < count) {
     TelescopeValue* next = arena_.make<TelescopeValue>(*v);
     next->index = v->index + 1;
-    next->env = env;
+    next->env = extend(v->env, arg);
     next->domain = nullptr;
     return next;
   }
+  return codomain(v->motive, layer(extend(v->outer, v), 0, arg));
+}
+
+// The arms of a pattern of n constructors, each the last field of the one before, stand in n values that share nothing. They are built as far as
+// they are looked at: a type that does not depend on the scrutinee builds none, and n arms stay linear.
+const Value* Machine::layer(const Env* chain, uint32_t level, const Value* last) {
+  LayerValue* v = arena_.make<LayerValue>();
+  v->tag = Tag::Thunk;
+  v->flags = kLayer;
+  v->a = level;
+  v->link = chain;
+  v->last = last;
+  return v;
+}
+
+const Value* Machine::build_layer(const LayerValue* v) {
+  const TelescopeValue* arm = as<TelescopeValue>(lookup(v->env(), v->a));
   CtrValue* whole = arena_.make<CtrValue>();
   whole->tag = Tag::Ctr;
-  whole->a = v->a;
-  whole->count = count;
-  whole->fields = arena_.array<const Value*>(count);
-  for (uint32_t i = count; i-- > 0; env = env->parent) whole->fields[i] = env->value;
-  return codomain(v->motive, whole);
+  whole->a = arm->a;
+  whole->count = arm->index + 1;
+  whole->fields = arena_.array<const Value*>(whole->count);
+  whole->fields[arm->index] = v->a + 1 == v->env()->length ? v->last : layer(v->env(), v->a + 1, v->last);
+  const Env* env = arm->env;
+  for (uint32_t i = arm->index; i-- > 0; env = env->parent) whole->fields[i] = env->value;
+  return whole;
 }
 
 const Value* Machine::arm_type(CtorId id, const AdtValue* adt, const Value* motive) {
@@ -73,6 +91,14 @@ const Value* Machine::arm_type(CtorId id, const AdtValue* adt, const Value* moti
   v->a = id.index;
   v->env = env_of(adt);
   v->motive = motive;
+  v->outer = &empty_;
+  if (motive->flags == kTelescope) {
+    const TelescopeValue* around = as<TelescopeValue>(motive);
+    if (around->index + 1 == book_.ctors[CtorId(around->a)].fields.size()) {
+      v->motive = around->motive;
+      v->outer = extend(around->outer, around);
+    }
+  }
   return v;
 }
 
@@ -89,14 +115,8 @@ const Value* Machine::with_domain(const Value* all, const Value* domain) {
 
 const Value* Machine::without(const AdtValue* adt, CtorId id) {
   const uint32_t total = static_cast<uint32_t>(book_.datatypes[DataId(adt->a)].ctors.size());
-  const uint32_t words = (total + 63) / 64;
-  uint64_t* removed = arena_.array<uint64_t>(words);
-  for (uint32_t i = 0; i < words; ++i) removed[i] = adt->removed != nullptr ? adt->removed[i] : 0;
-  const uint32_t index = book_.ctors[id].index;
-  removed[index / 64] |= uint64_t{1} << (index % 64);
   AdtValue* v = arena_.make<AdtValue>(*adt);
-  v->removed = removed;
-  v->removed_count = adt->removed_count + 1;
+  v->removed = adt->removed.with(arena_, book_.ctors[id].index, total);
   return v;
 }
 

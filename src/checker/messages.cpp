@@ -69,7 +69,28 @@ Diagnostic& Checker::report(Code code, Span at, std::string message) {
   return d;
 }
 
+// A wrong type in a signature makes every use of it wrong in the same way: the first few of a declaration's mismatches with one pair of types stay.
+void Checker::keep_few_alike() {
+  constexpr uint32_t kAlike = 3;
+  if (diagnostics_.size() - first_report_ <= kAlike) return;
+  std::unordered_map<std::string, uint32_t> seen;
+  diagnostics_.remove_from(first_report_, [&](Diagnostic& d) {
+    if (d.code != Code::C5) return false;
+    const uint32_t count = ++seen[d.expected + '\n' + d.observed];
+    if (count == kAlike) d.notes.push_back("further mismatches of these two types in this definition are not shown");
+    return count > kAlike;
+  });
+}
+
 void Checker::mismatch(TermId at, const Value* expected, const Value* observed) {
+  if (const core::Term& called = book_.terms[at]; called.kind == core::TermKind::App && book_.terms[TermId(called.a)].kind == core::TermKind::Ref) {
+    // Its signature may be what is wrong with it; that was said where it is declared.
+    const DefId def(book_.terms[TermId(called.a)].a);
+    if (def != frame_.def && state_[def.index] == State::Broken) {
+      ++reported_;
+      return;
+    }
+  }
   std::string expected_text = show(expected);
   std::string observed_text = show(observed);
   const std::string expected_normal = expected_text == observed_text ? show_normal(expected) : std::string();
@@ -80,6 +101,10 @@ void Checker::mismatch(TermId at, const Value* expected, const Value* observed) 
   if (head.kind == core::TermKind::Ref) {
     what = fmt::format("{}`{}` {} another type than is needed here", t.kind == core::TermKind::App ? "the call of " : "", def_text(DefId(head.a)),
                        t.kind == core::TermKind::App ? "gives" : "has");
+  } else if (t.kind == core::TermKind::Adt) {
+    what = fmt::format("the type `{}` where something else is needed", name_text(book_.datatypes[core::DataId(t.a)].name));
+  } else if (t.kind == core::TermKind::Qua) {
+    what = fmt::format("the quantity `&{}` where something else is needed", t.a);
   } else if (head.kind == core::TermKind::Var && head.a < depth()) {
     what = fmt::format("{}`{}` {} another type than is needed here", t.kind == core::TermKind::App ? "the call of " : "", name_text(bindings_[head.a].name),
                        t.kind == core::TermKind::App ? "gives" : "has");
@@ -89,6 +114,7 @@ void Checker::mismatch(TermId at, const Value* expected, const Value* observed) 
   d.observed = observed_normal.empty() ? std::move(observed_text) : observed_normal;
   const Value* e = m_.whnf(expected);
   const Value* o = m_.whnf(observed);
+  if (e->tag != Tag::All) note_missing_arguments(d, at, observed);
   if (e->tag == Tag::All && o->tag == Tag::All && m_.binder_quantity(e) != m_.binder_quantity(o)) {
     d.notes.push_back("function types agree only when their parameters have the same quantity");
     d.fix = "wrap it: `y => f(y)`";
@@ -98,6 +124,16 @@ void Checker::mismatch(TermId at, const Value* expected, const Value* observed) 
     if (core::DataId(e->a) == k.u32_type && core::DataId(o->a) == k.nat) d.fix = "convert with `U32.from_nat(..)`";
     if (core::DataId(e->a) == k.nat && core::DataId(o->a) == k.u32_type) d.fix = "convert with `U32.to_nat(..)`";
   }
+}
+
+std::string Checker::count_text(size_t n, std::string_view what) { return fmt::format("{} {}{}", n == 0 ? "no" : std::to_string(n), what, n == 1 ? "" : "s"); }
+
+void Checker::note_missing_arguments(Diagnostic& d, TermId at, const Value* type) {
+  const core::Term t = book_.terms[at];
+  const core::Term head = t.kind == core::TermKind::App ? book_.terms[TermId(t.a)] : t;
+  if (head.kind != core::TermKind::Ref || m_.whnf(type)->tag != Tag::All) return;
+  const uint32_t params = written_params(book_.defs[DefId(head.a)].type), given = t.kind == core::TermKind::App ? t.c : 0;
+  if (given < params) d.notes.push_back(fmt::format("`{}` takes {}, {} given here", def_text(DefId(head.a)), count_text(params, "argument"), given == 0 ? "none is" : given == 1 ? "1 is" : fmt::format("{} are", given)));
 }
 
 void Checker::quantity_exceeded(uint32_t level, TermId at) {
@@ -122,7 +158,9 @@ void Checker::quantity_exceeded(uint32_t level, TermId at) {
   if (data) {
     d.fix = fmt::format("bind it as `+{}`: its type is Data", name);
   } else {
-    d.notes.push_back(fmt::format("`{}` has type `{}`, which is not Data, so `+` is not allowed either", name, show(b.type)));
+    const std::string type = show(b.type);
+    d.notes.push_back(fmt::format("`{}` has type `{}`, which is not Data, so `+` is not allowed either", name, type));
+    if (m_.whnf(b.type)->tag == Tag::All) d.fix = fmt::format("make it a template parameter, which may be called any number of times: `~{}`, first among the parameters", name);
   }
 }
 

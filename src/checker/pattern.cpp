@@ -146,7 +146,8 @@ PatternId Patterns::ctor_node(const ast::Node& n) {
   SmallVector<PatternId, 8> fields;
   for (NodeId field : list) fields.push_back(convert(field));
   if (found.rival.valid()) {
-    return error(Code::P27, n.name_span, fmt::format("`{}` is ambiguous: `{}` and `{}` are both declared", text, symbols_.show(found.key), symbols_.show(found.rival)), "", "rename the import's alias");
+    return error(Code::P27, n.name_span, fmt::format("`{}` is ambiguous: it is declared in more than one place", text),
+                 fmt::format("it can mean `{}` of the imported module, and `{}`", core::display_name(names_.text(found.key)), core::display_name(names_.text(found.rival))), std::string(Symbols::fix_for(names_.text(found.rival))));
   }
   if (!found.symbol) {
     std::string near = symbols_.nearest(text, SymbolKind::Ctor, {});

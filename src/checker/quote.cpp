@@ -80,6 +80,7 @@ class Quoter {
       }
       case Tag::Adt: {
         const AdtValue* adt = as<AdtValue>(v);
+        if (adt->removed.size() > 0) return residual(adt, depth);
         const Slice items = list(adt->args, adt->count, depth);
         return add(TermKind::Adt, v->a, items.offset, items.length);
       }
@@ -134,6 +135,23 @@ class Quoter {
     std::vector<TermId> ids(count);
     for (uint32_t i = 0; i < count; ++i) ids[i] = quote(items[i], depth);
     return book_.lists.add(ids);
+  }
+  // A residual type with the first few constructors it lacks.
+  TermId residual(const AdtValue* adt, uint32_t depth) {
+    constexpr uint32_t kShown = 4;
+    std::vector<TermId> ids(adt->count);
+    for (uint32_t i = 0; i < adt->count; ++i) ids[i] = quote(adt->args[i], depth);
+    const std::vector<CtorId> ctors = book_.datatypes[core::DataId(adt->a)].ctors;
+    uint8_t shown = 0;
+    for (uint32_t i = 0; i < ctors.size() && shown < kShown; ++i) {
+      if (!adt->removed.has(i)) continue;
+      ids.push_back(add(TermKind::Ctr, ctors[i].index, 0, 0));
+      ++shown;
+    }
+    const Slice items = book_.lists.add(ids);
+    const TermId id = add(TermKind::Adt, adt->a, items.offset, adt->count);
+    book_.terms[id].extra = shown;
+    return id;
   }
   TermId app(TermId head, const Value* const* args, uint32_t count, uint32_t depth) {
     if (count == 0) return head;

@@ -46,6 +46,10 @@ class Symbols {
   [[nodiscard]] const Lookup& term(Name written);
   [[nodiscard]] const Lookup& ctor(Name written);
 
+  // What tells two declarations of one written name apart: both in the files of a folder, or one in a module and one bare.
+  [[nodiscard]] static std::string_view fix_for(std::string_view rival) {
+    return rival.find(':') != std::string_view::npos ? "import the folder's files one by one, under an alias each" : "rename the import's alias";
+  }
   // A key as the current module would write it.
   [[nodiscard]] std::string show(Name key) const;
   // Is the bare key's declaration (in Base or the entry) in sight of the current module?

@@ -76,6 +76,9 @@ class Checker {
   // infer.cpp
   const Value* infer(TermId id, const Env* env, bool live);
   const Value* infer_app(TermId id, const Env* env, bool live, const Spine* outer = nullptr);
+  uint32_t written_params(TermId type) const;
+  bool ends_in_data(TermId type) const;
+  void wrong_count(core::DefId def, uint32_t given, uint32_t params, Span at);
   const Value* infer_family(TermId id, const Env* env, bool live);
   const Value* infer_variable(TermId id, bool live);
   // The type's kind quantity; Error when it is no type (reported).
@@ -134,7 +137,11 @@ class Checker {
   [[nodiscard]] std::string name_text(Name name) const;
   [[nodiscard]] std::string def_text(core::DefId def) const;
   Diagnostic& report(Code code, Span span, std::string message);
+  void keep_few_alike();
   void mismatch(TermId at, const Value* expected, const Value* observed);
+  [[nodiscard]] static std::string count_text(size_t n, std::string_view what);   // "1 argument", "2 arguments"
+  // Says so when the term is a call with fewer arguments than its def takes.
+  void note_missing_arguments(Diagnostic& d, TermId at, const Value* type);
   void quantity_exceeded(uint32_t level, TermId at);
   void not_data(Span span, Name name, const Value* type, std::string_view what);
   // Turns a halted machine into one diagnostic for the declaration; true when it was halted.
@@ -174,6 +181,7 @@ class Checker {
   std::vector<State> state_;               // by def
   std::vector<bool> type_checked_, type_broken_;   // by def
   uint32_t reported_ = 0;                  // errors in the current declaration
+  size_t first_report_ = 0;                // of the current declaration
   bool halt_reported_ = false;
   std::unordered_map<std::string, core::DefId> instances_;   // by template and argument text
   std::vector<core::DefId> minting_;       // instances being checked, outermost first

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "checker/core.h"
+#include "checker/index_set.h"
 
 namespace bendc {
 
@@ -41,6 +42,11 @@ struct ThunkValue : Value {        // Thunk: a = term. Forward: target
   mutable const void* link = nullptr;
   [[nodiscard]] const Env* env() const { return static_cast<const Env*>(link); }
   [[nodiscard]] const Value* target() const { return static_cast<const Value*>(link); }
+};
+// A thunk (flags: kLayer) for the constructor that the arms of nested matches stand in: from the match `a` of the chain inwards.
+inline constexpr uint8_t kLayer = 1;
+struct LayerValue : ThunkValue {   // link = the chain: an Env of the TelescopeValues on the way, each at its last field, outermost first
+  const Value* last = nullptr;     // the last field of the innermost
 };
 struct ClosureValue : Value {      // Lam, Mat, MatLit, Efq: a = term
   const Env* env = nullptr;
@@ -85,13 +91,13 @@ inline constexpr uint8_t kTelescope = 1;  // flags of an All: a TelescopeValue
 struct TelescopeValue : Value {      // a = constructor; quantity = the scrutinee's
   uint32_t index = 0;
   const Env* env = nullptr;          // datatype's arguments, then the fields so far
-  const Value* motive = nullptr;     // the All that the match is checked against
+  const Value* motive = nullptr;     // the All that the match is checked against; past the matches in `outer`, the one they stand in
+  const Env* outer = nullptr;        // the matches around this one that its scrutinee is the last field of, as in LayerValue
   const Value* domain = nullptr;     // replaces the type of field `index` when set (a residual)
 };
 struct AdtValue : Value {            // a = datatype
   uint32_t count = 0;                // arguments
-  uint32_t removed_count = 0;
-  const uint64_t* removed = nullptr; // bit set over constructor indices, null when nothing is removed
+  IndexSet removed;                  // constructor indices that a match has taken
   const Value** args = nullptr;
 };
 struct CtrValue : Value {            // a = constructor

@@ -12,12 +12,8 @@ Operand Lowerer::coerce(Operand op, RepId to) {
   if (!op.rep.valid() || !to.valid()) internal("a conversion without representations");
   if (reps_.same(op.rep, to)) return {op.var, to};
   const RepKind from_kind = reps_[op.rep].kind, to_kind = reps_[to].kind;
-  const bool boxes_array = (to_kind == RepKind::Any && from_kind == RepKind::Array) || (from_kind == RepKind::Any && to_kind == RepKind::Array);
-  if (boxes_array && reps_.undecided(from_kind == RepKind::Array ? op.rep : to)) {
-    // The other side of the box may know the element type and have laid out the block by it; a block cannot be converted.
-    fail(Code::U1, "the element type of an Array depends on run-time values here", "use the array at a type that is known when compiling");
-    return unreachable(to);
-  }
+  if (to_kind == RepKind::Any && from_kind == RepKind::Array) box_array(op.rep);
+  if (from_kind == RepKind::Any && to_kind == RepKind::Array) box_array(to);
   if (to_kind == RepKind::Any) {
     const Operand uniform = coerce(op, reps_.uniform(op.rep));
     return {expr(flow::ExprKind::Box, std::span(&uniform.var, 1), reps_.flow(to)), to};
@@ -38,11 +34,20 @@ Operand Lowerer::coerce(Operand op, RepId to) {
     return {call(conversion(op.rep, to), std::span(&op.var, 1), reps_.flow(to)), to};
   }
   if (from_kind == RepKind::Array && to_kind == RepKind::Array) {
-    fail(Code::U1, "the element type of an Array depends on run-time values here", "use the array at a type that is known when compiling");
+    box_array(op.rep);
+    box_array(to);
+    undecided_array_boxed_ = true;
     return unreachable(to);
   }
   // Two different types can only meet where a proof equates them, that is in code that never runs.
   return unreachable(to);
+}
+
+// A block is shared by handles and cannot be converted, so both sides of a box must have laid it out alike. Where one of them does not know the
+// element type, all arrays that are boxed anywhere store `any`: the program is lowered again with that (see lower()).
+void Lowerer::box_array(RepId array) {
+  if (reps_[reps_[array].b].kind != RepKind::Any) boxed_elements_.insert(reps_.element_kind(array));
+  if (reps_.undecided(reps_[array].a)) undecided_array_boxed_ = true;
 }
 
 flow::FuncId Lowerer::function_conversion(RepId from, RepId to) {

@@ -20,10 +20,19 @@ constexpr uint32_t kMaxFunctions = 200'000;
 
 }  // namespace
 
-LowerResult lower(core::Book& book, const SourceMap& sources, Interner& names, size_t stack) { return Lowerer(book, sources, names, stack).run(); }
+LowerResult lower(core::Book& book, const SourceMap& sources, Interner& names, size_t stack) {
+  ElementKinds boxed;
+  for (;;) {
+    Lowerer lowerer(book, sources, names, stack, boxed);
+    LowerResult result = lowerer.run();
+    const ElementKinds more = lowerer.arrays_to_box();
+    if (more.empty()) return result;
+    boxed.insert(more.begin(), more.end());
+  }
+}
 
-Lowerer::Lowerer(core::Book& book, const SourceMap& sources, Interner& names, size_t stack)
-    : book_(book), sources_(sources), names_(names), m_(book, names, MachineOptions{.fuel = kTypeFuel, .stack = stack}), reps_(book, names, m_, out_) {
+Lowerer::Lowerer(core::Book& book, const SourceMap& sources, Interner& names, size_t stack, const ElementKinds& boxed)
+    : book_(book), sources_(sources), names_(names), m_(book, names, MachineOptions{.fuel = kTypeFuel, .stack = stack}), reps_(book, names, m_, out_, boxed) {
   for (size_t i = 0;; ++i) {
     const auto prim = static_cast<flow::Prim>(i);
     const std::string_view base = flow::prim_base(prim);

@@ -11,7 +11,7 @@ namespace bendc {
 
 struct LowerResult {
   flow::Module module;
-  Diagnostics diagnostics;       // B5 (cannot be built), U1, L1
+  Diagnostics diagnostics;       // B5 (cannot be built), L1
   bool needs_normalise = false;  // main's type has no run-time form (functions, types, proofs, erased fields)
 };
 

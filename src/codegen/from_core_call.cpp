@@ -236,9 +236,11 @@ void Lowerer::apply_closure(Typed fn, std::span<Argument> args, Dest* dest, Type
 }
 
 // The operands have the representations of the native's own signature; a pair too wide to be passed by value is rebuilt as a node.
-Operand Lowerer::run_prim(flow::Prim p, std::span<const Operand> args, RepId result) {
+Operand Lowerer::run_prim(flow::Prim p, std::span<const Operand> given, RepId result) {
   std::vector<flow::VarId> vars;
   std::vector<flow::TypeId> types;
+  std::vector<Operand> args(given.begin(), given.end());
+  store_element(p, args, result);
   for (const Operand& arg : args) {
     vars.push_back(arg.var);
     types.push_back(out_.vars[arg.var].type);
@@ -252,8 +254,25 @@ Operand Lowerer::run_prim(flow::Prim p, std::span<const Operand> args, RepId res
   const std::vector<flow::TypeId> parts = out_.types[*type].parts;
   if (rep.kind != RepKind::Adt || rep.fields.size() != 1 || rep.fields[0].size() != parts.size()) internal(fmt::format("the result of {}", flow::prim_text(p)));
   std::vector<Operand> fields;
-  for (uint32_t k = 0; k < parts.size(); ++k) fields.push_back({expr(flow::ExprKind::Get, std::span(&var, 1), parts[k], k), rep.fields[0][k]});
+  for (uint32_t k = 0; k < parts.size(); ++k) {
+    const RepId field = rep.fields[0][k];
+    const RepId stored = reps_.flow(field) == parts[k] ? field : reps_.any();   // an element of an array that stores `any`
+    fields.push_back(coerce({expr(flow::ExprKind::Get, std::span(&var, 1), parts[k], k), stored}, field));
+  }
   return build(result, 0, fields);
+}
+
+// The element that a native puts into an array, as that array stores it.
+void Lowerer::store_element(flow::Prim p, std::vector<Operand>& args, RepId result) {
+  const RepId array = p == flow::Prim::ArrayNew ? result : args.empty() ? RepId() : args[0].rep;
+  if (!array.valid() || reps_[array].kind != RepKind::Array) return;
+  const RepId stored = reps_[array].b;
+  if (p == flow::Prim::ArrayNew) args[1] = coerce(args[1], stored);
+  if (p == flow::Prim::ArraySet || p == flow::Prim::ArraySwap) args[2] = coerce(args[2], stored);
+  if (flow::prim_text(p).starts_with("array.atomic") && reps_[stored].kind == RepKind::Any) {
+    fail(Code::B5, "an atomic operation on an array whose elements are boxed",
+         "somewhere in this program an array of this element type is used where its element type is not known when compiling: know it there, or use another element type");
+  }
 }
 
 }  // namespace bendc

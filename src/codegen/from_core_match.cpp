@@ -249,8 +249,8 @@ void Lowerer::match_array(TermId t, Scope s, const Value* goal, const AdtValue* 
   }
   const flow::TypeId type = reps_.flow(op.rep);
   auto leaf = [&] {
-    const RepId element = reps_[op.rep].a;
-    const Operand field{prim(flow::Prim::ArrayTake, std::span(&op.var, 1), reps_.flow(element), "v"), element};
+    const RepId stored = reps_[op.rep].b;
+    const Operand field = coerce({prim(flow::Prim::ArrayTake, std::span(&op.var, 1), reps_.flow(stored), "v"), stored}, reps_[op.rep].a);
     arm(ctors[0], hits[0], s, goal, adt, std::span(&field, 1), pending, dest);
   };
   auto split = [&] {

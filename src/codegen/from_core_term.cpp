@@ -156,7 +156,7 @@ Operand Lowerer::literal(TermId t, const Value* goal) {
     own = reps_.f32_data;
   }
   if (data.valid() && data != own) {
-    fail(Code::U1, fmt::format("a literal of type `{}` cannot be compiled yet", name_of(book_.datatypes[data].name)), "write its constructors");
+    fail(Code::B5, fmt::format("a literal stands for a value of `{}` here, which is not Base's type of numbers", name_of(book_.datatypes[data].name)), "write its constructors");
     return unreachable(reps_.of(goal));
   }
   return {constant(term.a, reps_.flow(reps_.basic(kind))), reps_.basic(kind)};
@@ -236,7 +236,7 @@ Operand Lowerer::construct(TermId t, Scope s, const Value* goal) {
     } else if (data == reps_.array_data) {
       const RepId rep = reps_.of(layer.adt);
       if (layer.fields.size() == 1) {
-        value = {prim(flow::Prim::ArrayLeaf, {coerce(layer.fields[0], reps_[rep].a).var}, reps_.flow(rep)), rep};
+        value = {prim(flow::Prim::ArrayLeaf, {coerce(layer.fields[0], reps_[rep].b).var}, reps_.flow(rep)), rep};
       } else {
         value = {prim(flow::Prim::ArrayNode, {coerce(layer.fields[0], rep).var, coerce(layer.fields[1], rep).var}, reps_.flow(rep)), rep};
       }

@@ -16,8 +16,8 @@ constexpr uint32_t kMaxDepth = 400;
 
 }  // namespace
 
-RepTable::RepTable(core::Book& book, Interner& names, Machine& machine, flow::Module& module)
-    : book_(book), names_(names), m_(machine), module_(module) {
+RepTable::RepTable(core::Book& book, Interner& names, Machine& machine, flow::Module& module, ElementKinds boxed_elements)
+    : book_(book), names_(names), m_(machine), module_(module), boxed_elements_(std::move(boxed_elements)) {
   for (size_t k = 0; k <= static_cast<size_t>(RepKind::Adt); ++k) {
     Rep rep;
     rep.kind = static_cast<RepKind>(k);
@@ -104,6 +104,7 @@ RepTable::Found RepTable::visit_head(const Value* type, uint32_t depth) {
           Rep rep;
           rep.kind = RepKind::Array;
           rep.a = element.rep;
+          rep.b = boxed_elements_.contains({reps_[element.rep].kind, reps_[element.rep].data.index}) ? any() : element.rep;
           it = arrays_.emplace(element.rep, reps_.add(rep)).first;
         }
         return {it->second, element.low};
@@ -293,7 +294,8 @@ RepId RepTable::uniform(RepId id) {
   switch (reps_[id].kind) {
     case RepKind::Fn: out = fn(any(), any()); break;
     case RepKind::Adt: out = adt(reps_[id].data); break;
-    // An array keeps its element layout: its block is shared between handles and cannot be converted.
+    // An array keeps its element layout: its block is shared between handles and cannot be converted. Lowerer::coerce sees to it that both sides of
+    // a box store the elements alike.
     case RepKind::Array:
     case RepKind::U32: case RepKind::F32: case RepKind::Nat: case RepKind::Quantity: case RepKind::Type: case RepKind::Proof: case RepKind::Any:
       break;
@@ -320,7 +322,7 @@ flow::TypeId RepTable::flow(RepId id) {
       break;
     case RepKind::Array:
       type.kind = flow::TypeKind::Array;
-      type.parts.push_back(flow(reps_[id].a));
+      type.parts.push_back(flow(reps_[id].b));
       break;
     case RepKind::Adt: {
       const bool boxed = reps_[id].recursive || reps_[id].data == op_data;

@@ -5,8 +5,10 @@
 // box agree on it whatever each of them knows about the type.
 // Example: `Maybe<&2, Nat>` -> Adt Maybe{ | nat} -> sum{ | nat}; its uniform representation is Maybe{ | any} -> sum{ | any}.
 #pragma once
+#include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "checker/machine.h"
@@ -36,7 +38,7 @@ struct Rep {
   bool recursive = false, shareable = true;
   core::DataId data;                           // Adt
   std::vector<std::vector<RepId>> fields;      // Adt: live fields of each constructor, as stored
-  RepId a, b;                                  // Fn: parameter, result; Array: element
+  RepId a, b;                                  // Fn: parameter, result; Array: element, and the element as it is stored
   flow::TypeId flow;                           // once asked for
   RepId uniform;                               // once asked for
 };
@@ -51,9 +53,13 @@ struct StaticArg {
   const Value* value = nullptr;                // a value that stands for all arguments with this key
 };
 
+// Element types of arrays, coarsely: what they are, and of which datatype.
+using ElementKinds = std::set<std::pair<RepKind, uint32_t>>;
+
 class RepTable {
  public:
-  RepTable(core::Book& book, Interner& names, Machine& machine, flow::Module& module);
+  // Arrays with these elements store them as `any`.
+  RepTable(core::Book& book, Interner& names, Machine& machine, flow::Module& module, ElementKinds boxed_elements);
 
   [[nodiscard]] RepId of(const Value* type);
   [[nodiscard]] const Rep& operator[](RepId id) const { return reps_[id]; }
@@ -63,6 +69,7 @@ class RepTable {
   [[nodiscard]] RepId any() const { return basic(RepKind::Any); }
   [[nodiscard]] RepId fn(RepId param, RepId result);
   [[nodiscard]] bool undecided(RepId id) const;           // `any` somewhere inside
+  [[nodiscard]] std::pair<RepKind, uint32_t> element_kind(RepId array) const { const Rep& e = reps_[reps_[array].a]; return {e.kind, e.data.index}; }
   [[nodiscard]] RepId adt(core::DataId data);             // a datatype without parameters, or its uniform representation
   [[nodiscard]] bool same(RepId a, RepId b) { return a == b || flow(a) == flow(b); }
 
@@ -97,6 +104,7 @@ class RepTable {
   std::unordered_map<std::string, RepId> adts_;           // by datatype and static arguments
   std::unordered_map<uint64_t, RepId> fns_;
   std::unordered_map<RepId, RepId> arrays_;
+  ElementKinds boxed_elements_;
   std::unordered_map<const Value*, RepId> cache_;
   // Strongly connected components in progress (Tarjan): datatypes that contain themselves are boxed.
   std::vector<RepId> stack_;

@@ -90,8 +90,10 @@ struct Builder {
 
 class Lowerer {
  public:
-  Lowerer(core::Book& book, const SourceMap& sources, Interner& names, size_t stack);
+  Lowerer(core::Book& book, const SourceMap& sources, Interner& names, size_t stack, const ElementKinds& boxed);
   [[nodiscard]] LowerResult run();
+  // After run: element kinds of arrays that must store `any` before the result can be used; none: it is good.
+  [[nodiscard]] ElementKinds arrays_to_box() const { return undecided_array_boxed_ ? boxed_elements_ : ElementKinds(); }
 
  private:
   // --- from_core.cpp: driving
@@ -169,6 +171,7 @@ class Lowerer {
   [[nodiscard]] Pending argument(const Argument& arg, const Value* domain, bool live);
   [[nodiscard]] const Value* argument_value(const Argument& arg);
   [[nodiscard]] Operand run_prim(flow::Prim prim, std::span<const Operand> args, RepId result);
+  void store_element(flow::Prim prim, std::vector<Operand>& args, RepId result);
 
   // --- specialise.cpp
   [[nodiscard]] uint32_t arity_of(core::DefId def);          // parameters that a call takes at once
@@ -189,6 +192,7 @@ class Lowerer {
   // --- coerce.cpp
   [[nodiscard]] Operand coerce(Operand op, RepId to);
   [[nodiscard]] flow::FuncId conversion(RepId from, RepId to);
+  void box_array(RepId array);
   [[nodiscard]] flow::FuncId function_conversion(RepId from, RepId to);
   [[nodiscard]] Operand project(Operand op, uint32_t ctor, uint32_t field, std::string name = {});
   [[nodiscard]] Operand build(RepId rep, uint32_t ctor, std::span<const Operand> fields);
@@ -219,6 +223,8 @@ class Lowerer {
   flow::Module out_;
   RepTable reps_;
   Diagnostics diags_;
+  ElementKinds boxed_elements_;                // of arrays that pass through `any` and store their elements flat
+  bool undecided_array_boxed_ = false;         // an array of unknown element type does too
   bool needs_normalise_ = false;
 
   Builder* b_ = nullptr;

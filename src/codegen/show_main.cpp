@@ -179,8 +179,8 @@ void Lowerer::show_array(Operand op) {
   node.arms = {{1, {}}, {0, {}}};
   const flow::NodeId at = emit(std::move(node));
   b_->hole = {Hole::Slot::Arm, {}, at, 0};
-  const RepId element = reps_[id].a;
-  show({prim(flow::Prim::ArrayTake, {a}, reps_.flow(element)), element});
+  const RepId stored = reps_[id].b;
+  show(coerce({prim(flow::Prim::ArrayTake, {a}, reps_.flow(stored)), stored}, reps_[id].a));
   ret(unit(RepKind::Proof).var);
   b_->hole = {Hole::Slot::Arm, {}, at, 1};
   const flow::VarId halves = prim(flow::Prim::ArraySplit, {a}, struct_type({type, type}));

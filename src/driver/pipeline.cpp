@@ -16,6 +16,7 @@
 #include "codegen/gpu/segments.h"
 #include "codegen/llvm/context.h"
 #include "codegen/passes.h"
+#include "driver/packages_folder.h"
 #include "driver/proof_gate.h"
 #include "driver/stdlib_data.h"
 #include "frontend/ast_print.h"
@@ -63,7 +64,7 @@ class Pipeline {
   void refuse(Code code, Span span, std::string message, std::string fix) { out_.diagnostics.add(code, span, std::move(message)).fix = std::move(fix); }
 
   void front() {
-    const FileReader reader = disk_reader();
+    const FileReader reader = disk_reader(packages_folder());
     LoadResult loaded = timed("load", [&] { return load_program(out_.sources, names_, options_.file, reader, embedded_stdlib()); });
     const bool parsed = accept(std::move(loaded.diagnostics));
     if (!loaded.entry_readable) return;
@@ -157,7 +158,7 @@ class Pipeline {
     std::string error;
     codegen::MachinePtr machine = timed("target", [&] { return codegen::host_machine(machine_options, error); });
     if (!machine) {
-      refuse(Code::U1, Span{}, fmt::format("no code can be made for the CPU `{}`: {}", machine_options.cpu, error), "");
+      refuse(Code::B5, Span{}, fmt::format("no code can be made for the CPU `{}`: {}", machine_options.cpu, error), "");
       return;
     }
     codegen::EmitOptions emit;

@@ -52,11 +52,16 @@ class Cursor {
   // Returns null when the report is dropped.
   Diagnostic* error(Code code, Span span, std::string message) {
     if (gave_up_ || diagnostics.size() >= kMaxDiagnostics) return nullptr;
+    last_error_ = pos_;
     return &diagnostics.add(code, span, std::move(message));
   }
   Diagnostic* fail(Code code, Span span, std::string message) {
-    bool silent = panic_ || at(TokenKind::Bad) || (peek().flags & kReported);
+    // Right behind an error the parser is still finding its way: what it meets there is an echo.
+    constexpr uint32_t kFar = 3;
+    const bool echo = last_error_ != kNone && pos_ - last_error_ <= kFar;
+    bool silent = panic_ || at(TokenKind::Bad) || (peek().flags & kReported) || (echo && code == Code::P1);
     panic_ = true;
+    last_error_ = pos_;
     Diagnostic* d = silent ? nullptr : error(code, span, std::move(message));
     // What is missing at the end of a declaration is noticed at the next one, maybe many lines below.
     bool far = at(TokenKind::End) || at(TokenKind::KwDef) || at(TokenKind::KwType) || at(TokenKind::KwLaw);
@@ -88,6 +93,8 @@ class Cursor {
   std::string_view text_;
   Tokens tokens_;
   uint32_t pos_ = 0;
+  static constexpr uint32_t kNone = 0xFFFFFFFFu;
+  uint32_t last_error_ = kNone;   // the token at the latest error
   bool panic_ = false;
   bool gave_up_ = false;
 

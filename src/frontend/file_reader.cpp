@@ -1,9 +1,11 @@
 #include "frontend/file_reader.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
@@ -73,8 +75,29 @@ std::optional<LoadedFile> read_file(const std::string& path, std::string& reason
   return loaded;
 }
 
+std::optional<std::vector<FolderEntry>> list_folder(const std::string& path, std::string& reason) {
+  std::vector<FolderEntry> entries;
+  DIR* folder = opendir(path.c_str());
+  if (folder == nullptr) {
+    reason = reason_of(errno);
+    return std::nullopt;
+  }
+  while (const dirent* entry = readdir(folder)) {
+    if (entry->d_name[0] == '.') continue;
+    struct stat info;
+    // A link to a folder is left out: it could lead back here.
+    if (fstatat(dirfd(folder), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    const bool is_folder = S_ISDIR(info.st_mode);
+    if (S_ISLNK(info.st_mode) && fstatat(dirfd(folder), entry->d_name, &info, 0) != 0) continue;
+    if (is_folder || S_ISREG(info.st_mode)) entries.push_back({entry->d_name, is_folder});
+  }
+  closedir(folder);
+  std::sort(entries.begin(), entries.end(), [](const FolderEntry& a, const FolderEntry& b) { return a.name < b.name; });
+  return entries;
+}
+
 }  // namespace
 
-FileReader disk_reader() { return {read_file}; }
+FileReader disk_reader(std::string packages) { return {read_file, list_folder, std::move(packages)}; }
 
 }  // namespace bendc

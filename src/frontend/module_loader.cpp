@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "frontend/module_path.h"
+#include "frontend/packages.h"
 #include "frontend/parser.h"
 #include "support/text.h"
 
@@ -15,12 +16,21 @@ namespace {
 
 constexpr uint32_t kNoFile = 0xFFFFFFFFu;
 
+// A file to import, and the line that asks for it.
+struct Place {
+  ast::Import import;
+  std::string shown;                                        // path for messages, and to read
+  std::string package, inside;                              // "0x.." and the path in it; empty: the program's own file
+};
+
 struct File {
   Module module;
   std::string shown;                                        // path for messages
   std::vector<std::pair<Name, uint32_t>> targets;           // alias -> file index
   std::unordered_map<Name, Span> aliases;                   // every alias met so far
-  size_t next_import = 0;                                   // walk position
+  std::string package, inside;                              // as in Place
+  std::vector<Place> places;                                // what the import line in progress names
+  size_t next_import = 0, next_place = 0;                   // walk position
   enum class State : uint8_t { Open, Done } state = State::Open;
 };
 
@@ -95,7 +105,14 @@ class Loader {
   void walk(uint32_t entry) {
     stack_.push_back(entry);
     while (!stack_.empty()) {
-      uint32_t index = stack_.back();
+      const uint32_t index = stack_.back();
+      if (files_[index].next_place < files_[index].places.size()) {
+        const Place place = files_[index].places[files_[index].next_place++];
+        bool fresh = false;
+        const uint32_t target = place_module(place, fresh);
+        attach(index, place.import, target, fresh);
+        continue;
+      }
       if (files_[index].next_import == files_[index].module.ast.imports.size()) {
         files_[index].state = File::State::Done;
         order_.push_back(index);
@@ -108,13 +125,22 @@ class Loader {
         continue;
       }
       if (alias_taken(index, import)) continue;
-      bool fresh = false;
-      uint32_t target = import.stdlib ? stdlib_module(import, fresh) : file_module(index, import, fresh);
-      if (target == kNoFile) continue;
-      files_[index].targets.emplace_back(import.alias, target);
-      if (fresh) stack_.push_back(target);
-      else if (files_[target].state == File::State::Open) report_cycle(import, target);
+      if (import.stdlib) {
+        bool fresh = false;
+        const uint32_t target = stdlib_module(import, fresh);
+        attach(index, import, target, fresh);
+      } else {
+        files_[index].next_place = 0;
+        files_[index].places = places(index, import);
+      }
     }
+  }
+
+  void attach(uint32_t importer, const ast::Import& import, uint32_t target, bool fresh) {
+    if (target == kNoFile) return;
+    files_[importer].targets.emplace_back(import.alias, target);
+    if (fresh) stack_.push_back(target);
+    else if (files_[target].state == File::State::Open) report_cycle(import, target);
   }
 
   bool alias_taken(uint32_t index, const ast::Import& import) {
@@ -146,47 +172,154 @@ class Loader {
     }
     Diagnostic& d = diagnostics_.add(Code::P26, import.path_span, fmt::format("there is no standard library module `{}`", name));
     d.notes.push_back(have.empty() ? "there are no standard library modules besides Base" : fmt::format("the modules are `Base`, {}", fmt::join(have, ", ")));
+    d.notes.push_back("lists, maps, text, numbers, arrays and effects are all in Base");
     d.fix = fmt::format("a file of yours is imported by its path: `import ./{}.bend as {}`", name, name);
     return kNoFile;
   }
 
-  uint32_t file_module(uint32_t importer, const ast::Import& import, bool& fresh) {
+  Diagnostic& refuse(const ast::Import& import, std::string message, std::string fix) {
+    Diagnostic& d = diagnostics_.add(Code::P26, import.path_span, std::move(message));
+    d.fix = std::move(fix);
+    return d;
+  }
+
+  // The file that an import line names, or the files of the folder that it names; none after a report.
+  std::vector<Place> places(uint32_t importer, const ast::Import& import) {
     const std::string& path = import.path;
-    auto refuse = [&](std::string message, std::string fix) {
-      Diagnostic& d = diagnostics_.add(Code::P26, import.path_span, std::move(message));
-      d.fix = std::move(fix);
-      return kNoFile;
-    };
-    std::string shown = join_path(directory_of(files_[importer].shown), path);
-    std::string reason;
-    switch (classify_import(path)) {
-      case ImportPath::File: break;
+    const File& from = files_[importer];
+    if (from.module.stdlib) {
+      refuse(import, "a standard library module imports by name only", "write `import Name`");
+      return {};
+    }
+    Place place;
+    place.import = import;
+    ImportPath kind = classify_import(path);
+    if (kind == ImportPath::Package) {
+      const std::optional<PackagePath> named = split_package_path(path);
+      kind = named ? classify_import(named->inside) : ImportPath::Malformed;
+      if (!named || kind == ImportPath::Package || !stays_inside(named->inside)) {
+        refuse(import, fmt::format("malformed package import `{}`", path),
+               "write `0x` and the 32 hexadecimal digits of a package, or `name@1.0.0.0`, then `/` and the path of a file in it");
+        return {};
+      }
+      place.package = open_package(import, named->package);
+      if (place.package.empty()) return {};
+      place.inside = join_path("", named->inside);
+    } else if (!from.package.empty()) {
+      place.package = from.package;
+      place.inside = join_path(directory_of(from.inside), path);
+      if (path.starts_with('/') || !stays_inside(place.inside)) {
+        refuse(import, fmt::format("`{}` lies outside the package `{}`", path, from.package), "a file of a package imports files of packages alone");
+        return {};
+      }
+    }
+    place.shown = place.package.empty() ? join_path(directory_of(from.shown), path) : package_folder(place.package) + "/" + place.inside;
+    switch (kind) {
+      case ImportPath::File: return {place};
+      case ImportPath::NoSuffix: {
+        std::string reason;
+        if (!reader_.read(place.shown, reason) && reason == "is a directory") return folder_places(place);
+        refuse(import, fmt::format("the import path `{}` does not end in .bend", path), fmt::format("write `{}.bend`, or the name of a folder to import all files in it", path));
+        return {};
+      }
+      case ImportPath::OtherSuffix: refuse(import, fmt::format("the import path `{}` does not end in .bend", path), "only .bend files can be imported"); return {};
       case ImportPath::Package:
-        diagnostics_.add(Code::U1, import.path_span, fmt::format("package imports are not supported yet: `{}`", path)).fix = "put the package's files beside the program and import them by path";
-        return kNoFile;
-      case ImportPath::NoSuffix:
-        if (!reader_.read(shown, reason) && reason == "is a directory") {
-          diagnostics_.add(Code::U1, import.path_span, fmt::format("folder imports are not supported yet: `{}`", path)).fix = "import the folder's files one by one";
-          return kNoFile;
-        }
-        return refuse(fmt::format("the import path `{}` does not end in .bend", path), fmt::format("write `{}.bend`", path));
-      case ImportPath::OtherSuffix: return refuse(fmt::format("the import path `{}` does not end in .bend", path), "only .bend files can be imported");
       case ImportPath::Malformed:
-        return refuse(fmt::format("malformed import path `{}`", path), "a path is `./`, any number of `../`, or `/`, then names of letters, digits, `_` and `-` separated by `/`, ending in .bend");
+        refuse(import, fmt::format("malformed import path `{}`", path),
+               "a path is `./`, any number of `../`, or `/`, then names of letters, digits, `_` and `-` separated by `/`, ending in .bend or naming a folder");
+        return {};
     }
-    if (files_[importer].module.stdlib) return refuse("a standard library module imports by name only", "write `import Name`");
-    std::optional<LoadedFile> loaded = read(shown, reason);
+    return {};
+  }
+
+  // Every .bend file directly inside; folders in it are not looked into.
+  std::vector<Place> folder_places(const Place& folder) {
+    std::string reason;
+    const auto entries = reader_.list ? reader_.list(folder.shown, reason) : std::nullopt;
+    if (!entries) {
+      refuse(folder.import, fmt::format("cannot list the folder `{}`: {}", folder.import.path, reason.empty() ? "there is no way to" : reason), "import its files one by one");
+      return {};
+    }
+    std::vector<Place> out;
+    for (const FolderEntry& entry : *entries) {
+      if (entry.folder || !entry.name.ends_with(".bend")) continue;
+      Place place = folder;
+      place.shown += "/" + entry.name;
+      if (!place.package.empty()) place.inside += "/" + entry.name;
+      out.push_back(std::move(place));
+    }
+    if (out.empty()) refuse(folder.import, fmt::format("the folder `{}` has no .bend file directly inside", folder.import.path), "import the folder or the file that holds the code");
+    return out;
+  }
+
+  uint32_t place_module(const Place& place, bool& fresh) {
+    const std::string in_package = place.package.empty() ? "" : "package:" + place.package + "/" + place.inside;
+    if (auto known = by_identity_.find(in_package); !in_package.empty() && known != by_identity_.end()) return known->second;
+    std::string reason;
+    std::optional<LoadedFile> loaded = read(place.shown, reason);
     if (!loaded) {
-      Diagnostic& d = diagnostics_.add(Code::P26, import.path_span, fmt::format("cannot import `{}`: {}", path, reason));
-      d.notes.push_back(fmt::format("looked for `{}`: paths are relative to the importing file's folder", shown));
+      Diagnostic& d = refuse(place.import, fmt::format("cannot import `{}`: {}", place.import.path, reason), "");
+      d.notes.push_back(fmt::format("looked for `{}`{}", place.shown, place.package.empty() ? ": paths are relative to the importing file's folder" : ""));
       return kNoFile;
     }
-    if (auto known = by_identity_.find(loaded->real_path); known != by_identity_.end()) return known->second;
+    const std::string identity = in_package.empty() ? loaded->real_path : in_package;
+    if (auto known = by_identity_.find(identity); known != by_identity_.end()) return known->second;
     fresh = true;
-    std::string key = key_of(loaded->real_path, entry_directory_);
-    // `std/Name` is the namespace of a standard library module.
-    if (key.starts_with("std/")) key.insert(0, "./");
-    return add_file(shown, std::move(loaded->text), loaded->real_path, std::move(key));
+    std::string key = in_package.empty() ? key_of(loaded->real_path, entry_directory_) : place.package + "/" + place.inside.substr(0, place.inside.rfind('.'));
+    // `std/Name` is the namespace of a standard library module, `0x..` that of a package.
+    if (in_package.empty() && (key.starts_with("std/") || key.starts_with("0x"))) key.insert(0, "./");
+    const uint32_t index = add_file(place.shown, std::move(loaded->text), identity, std::move(key));
+    files_[index].package = place.package;
+    files_[index].inside = place.inside;
+    return index;
+  }
+
+  [[nodiscard]] std::string package_folder(const std::string& package) const { return join_path(reader_.packages + "/", package); }
+
+  // The hash of a package whose files are here and unchanged; empty after a report.
+  std::string open_package(const ast::Import& import, const std::string& written) {
+    constexpr std::string_view kNoNetwork = "bendc looks in that folder alone and fetches nothing";
+    if (reader_.packages.empty()) {
+      refuse(import, fmt::format("there is no folder of packages to find `{}` in", written), "set the variable BEND_LIB to the folder that holds them");
+      return {};
+    }
+    std::string hash = written;
+    if (!is_package_hash(written)) {
+      std::string reason;
+      const std::string file = package_folder(written);
+      const std::optional<LoadedFile> loaded = reader_.read(file, reason);
+      if (!loaded) {
+        refuse(import, fmt::format("the package `{}` is not known here", written), fmt::format("write the package's `0x..` name into the file `{}`, and put its files into the folder of that name beside it", file))
+            .notes.push_back(fmt::format("cannot read `{}`: {}; {}", file, reason, kNoNetwork));
+        return {};
+      }
+      hash = loaded->text.substr(0, loaded->text.find_last_not_of(" \t\r\n") + 1);
+      if (!is_package_hash(hash)) {
+        refuse(import, fmt::format("the file `{}` does not hold a package's name", file), "a name is `0x` and 32 hexadecimal digits, with nothing else in the file");
+        return {};
+      }
+    }
+    auto [state, fresh] = packages_.emplace(hash, false);
+    if (!fresh) return state->second ? hash : std::string();   // reported before
+    const std::string folder = package_folder(hash);
+    std::string reason;
+    if (reader_.read(folder, reason) || reason != "is a directory") {
+      refuse(import, fmt::format("the package `{}` is not in the folder of packages", written), "put the package's files there, or set BEND_LIB to the folder that has them")
+          .notes.push_back(fmt::format("looked for the folder `{}`; {}", folder, kNoNetwork));
+      return {};
+    }
+    const PackageHash actual = package_hash(reader_, folder);
+    if (actual.hash.empty()) {
+      refuse(import, fmt::format("the package `{}` cannot be verified: {}", written, actual.problem), "");
+      return {};
+    }
+    if (actual.hash != hash) {
+      refuse(import, fmt::format("the files of the package `{}` are not the ones it is named after", written), "restore them, or import what they are now by its own name")
+          .notes.push_back(fmt::format("the files in `{}` make the package `{}`", folder, actual.hash));
+      return {};
+    }
+    state->second = true;
+    return hash;
   }
 
   void report_cycle(const ast::Import& import, uint32_t target) {
@@ -227,6 +360,7 @@ class Loader {
   Diagnostics diagnostics_;
   std::vector<File> files_;
   std::unordered_map<std::string, uint32_t> by_identity_;
+  std::unordered_map<std::string, bool> packages_;   // by hash: present and unchanged
   std::vector<uint32_t> stack_, order_;
   std::string entry_directory_;
   bool needs_base_ = false;

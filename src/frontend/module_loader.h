@@ -19,7 +19,7 @@ struct AliasTarget {
 };
 
 struct Module {
-  std::string key;                 // namespace: "" for the entry file and Base, "std/Scan" for a stdlib module, else path relative to the entry, no suffix
+  std::string key;                 // namespace: "" for the entry file and Base, "std/Scan" for a stdlib module, "0x../path" in a package, else path relative to the entry, no suffix
   std::string display;             // how the namespace is shown before a name ("Scan" style path with '.'), "" for entry and Base
   bool base = false;               // a file of Base (all share the empty namespace)
   bool stdlib = false;             // Base or another embedded module: left out of the reliance report
@@ -38,9 +38,16 @@ struct LoadedFile {
   std::string text;
 };
 
-// Reads a file; a failure is the reason in words ("no such file", "is a directory", "not UTF-8 at byte 12").
+struct FolderEntry {
+  std::string name;
+  bool folder = false;
+};
+
+// Reads files and lists folders; a failure is the reason in words ("no such file", "is a directory", "not UTF-8 at byte 12").
 struct FileReader {
   std::function<std::optional<LoadedFile>(const std::string& path, std::string& reason)> read;
+  std::function<std::optional<std::vector<FolderEntry>>(const std::string& path, std::string& reason)> list;   // sorted by name; may be absent
+  std::string packages;            // the folder of packages, see packages.h; empty: there is none
 };
 
 // The embedded standard library: ordered Base files and the named modules.

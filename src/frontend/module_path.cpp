@@ -48,6 +48,10 @@ ImportPath classify_import(std::string_view path) {
   return last.substr(dot) == ".bend" ? ImportPath::File : ImportPath::OtherSuffix;
 }
 
+bool stays_inside(std::string_view path) {
+  return !path.empty() && !path.starts_with('/') && path != ".." && !path.starts_with("../");
+}
+
 std::string directory_of(std::string_view path) {
   size_t slash = path.rfind('/');
   return slash == std::string_view::npos ? std::string() : std::string(path.substr(0, slash + 1));

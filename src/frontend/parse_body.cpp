@@ -8,25 +8,29 @@ using ast::Kind;
 Parser::NodeId Parser::block() { return body(peek().column - 1); }
 
 Parser::NodeId Parser::body(uint32_t column) {
-  // Lets are linked as they are read: each body slot is filled by the next statement.
+  // Lets and rewrites are linked as they are read: each body slot is filled by the next statement.
   NodeId first;
-  uint32_t last_let = 0xFFFFFFFFu;
   size_t mark = scratch_.size();
+  auto link = [&](NodeId part) {
+    const NodeId before = scratch_.back();
+    if (node(before).kind == Kind::Let) ast.lets[node(before).a].body = part;
+    else ast.nodes[before].c = part.index;
+  };
   bool more = true;
   while (more) {
     NodeId part;
-    more = statement(column, part) && !panic();
-    if (!first.valid()) first = part;
-    else ast.lets[last_let].body = part;
-    if (node(part).kind == Kind::Let) {
-      last_let = node(part).a;
-      scratch_.push_back(part);
-    }
-    if (!more && node(part).kind == Kind::Let) ast.lets[last_let].body = error_node(since(node(part).span.offset));
+    const bool rewrites = at(TokenKind::Percent);
+    if (rewrites) part = rewrite_head();
+    more = (rewrites || statement(column, part)) && !panic();
+    if (first.valid()) link(part);
+    else first = part;
+    if (node(part).kind != Kind::Let && (!rewrites || node(part).kind != Kind::Rewrite)) break;
+    scratch_.push_back(part);
+    if (!more) link(error_node(since(node(part).span.offset)));
   }
   for (size_t i = mark; i < scratch_.size(); ++i) {
-    Node& let = ast.nodes[scratch_[i]];
-    let.span = since(let.span.offset);
+    Node& head = ast.nodes[scratch_[i]];
+    head.span = since(head.span.offset);
   }
   scratch_.resize(mark);
   return first;
@@ -174,8 +178,9 @@ Parser::NodeId Parser::match(uint32_t column) {
   if (at(TokenKind::KwCase) && peek().column > column) {
     uint32_t case_column = peek().column;
     recover();
+    uint32_t wrong = scrutinees;
     while (!panic() && at(TokenKind::KwCase) && peek().column >= case_column) {
-      scratch_.push_back(match_case(scrutinees));
+      scratch_.push_back(match_case(scrutinees, wrong));
       if (!panic()) continue;
       skip_to_case();
       if (at(TokenKind::KwCase) && peek().column >= case_column) recover();
@@ -188,7 +193,8 @@ Parser::NodeId Parser::match(uint32_t column) {
   return add(made);
 }
 
-Parser::NodeId Parser::match_case(uint32_t scrutinees) {
+// `wrong` is the last number of patterns that was reported: where all cases have it, the match itself is likely the culprit, and said once.
+Parser::NodeId Parser::match_case(uint32_t scrutinees, uint32_t& wrong) {
   Node made;
   made.kind = Kind::Case;
   const Token head = peek();
@@ -202,7 +208,8 @@ Parser::NodeId Parser::match_case(uint32_t scrutinees) {
     take(TokenKind::Comma);
   }
   uint32_t patterns = static_cast<uint32_t>(scratch_.size() - mark);
-  if (!panic() && at(TokenKind::Colon) && scrutinees > 0 && patterns != scrutinees) {
+  if (!panic() && at(TokenKind::Colon) && scrutinees > 0 && patterns != scrutinees && patterns != wrong) {
+    wrong = patterns;
     Span where = patterns == 0 ? span(head) : cover(node(scratch_[mark]).span, node(scratch_.back()).span);
     if (auto* d = error(Code::P7, where, fmt::format("this case has {} pattern{} for {} scrutinee{}", patterns, patterns == 1 ? "" : "s", scrutinees, scrutinees == 1 ? "" : "s"))) {
       if (patterns < scrutinees) d->fix = "separate patterns by commas: `a (b, c)` reads as one call; use `_` for a part of no interest";

@@ -29,6 +29,17 @@ bool Parser::expect(TokenKind kind, std::string_view why) {
 
 bool Parser::close(TokenKind kind, std::string_view what, Span open) {
   if (take(kind)) return true;
+  // At the next declaration nothing more can be said than that the bracket stays open: it is the culprit, and the text there is innocent.
+  const bool never = at(TokenKind::End) || (starts_declaration() && peek().newline_before());
+  if (never) {
+    const Span end = here();
+    const std::string until = found();
+    if (auto* d = fail(Code::P1, open, fmt::format("{} is opened here and not closed before {}", what, until))) {
+      d->labels.clear();
+      d->labels.push_back({end, fmt::format("{} is still missing here", token_text(kind))});
+    }
+    return false;
+  }
   if (auto* d = fail(Code::P1, here(), fmt::format("expected {} to close {}, found {}", token_text(kind), what, found()))) d->labels.push_back({open, "opened here"});
   return false;
 }
@@ -74,7 +85,10 @@ Slice Parser::list_since(size_t mark) {
 
 void Parser::file() {
   while (!at(TokenKind::End)) {
+    const size_t reports = diagnostics.size();
+    const uint32_t first_token = position();
     declaration();
+    hint(reports, first_token);
     if (panic()) {
       recover();
       if (panic()) return;   // given up

@@ -106,7 +106,7 @@ Slice Parser::items(TokenKind end, std::string_view what, Span open, bool tildes
   size_t mark = scratch_.size();
   bool plain_seen = false;
   while (!panic() && !at(end)) {
-    if (at(TokenKind::End)) break;
+    if (at(TokenKind::End) || (starts_declaration() && peek().newline_before())) break;
     if (tildes && at(TokenKind::Tilde)) {
       if (plain_seen)
         if (auto* d = error(Code::P23, here(), "`~` after a plain argument")) d->fix = "template arguments come first";
@@ -299,6 +299,15 @@ Parser::NodeId Parser::raw_match() {
 
 // `% [h @] e : P [;] body`
 Parser::NodeId Parser::rewrite() {
+  const NodeId made = rewrite_head();
+  if (node(made).kind != Kind::Rewrite) return made;
+  ast.nodes[made].c = block().index;
+  ast.nodes[made].span = since(node(made).span.offset);
+  return made;
+}
+
+// All but the body, which is the caller's to set.
+Parser::NodeId Parser::rewrite_head() {
   Node made;
   made.kind = Kind::Rewrite;
   Span percent = here();
@@ -318,7 +327,6 @@ Parser::NodeId Parser::rewrite() {
   if (!expect(TokenKind::Colon, "and the goal with `_` for the right side, after the rewrite's equation")) return error_node(since(percent.offset));
   made.b = term(0).index;
   take(TokenKind::Semicolon);
-  made.c = block().index;
   made.span = since(percent.offset);
   return add(made);
 }

@@ -74,6 +74,7 @@ class Parser : public Cursor {
   NodeId parens();
   NodeId raw_match();
   NodeId rewrite();
+  NodeId rewrite_head();
   NodeId do_block();
   bool do_statement(uint32_t column, NodeId& statement);   // false: it was the last
   NodeId no_term();
@@ -87,7 +88,7 @@ class Parser : public Cursor {
   NodeId let(ast::Let let, uint32_t start);
   void let_values(ast::Let& let);
   NodeId match(uint32_t column);
-  NodeId match_case(uint32_t scrutinees);
+  NodeId match_case(uint32_t scrutinees, uint32_t& wrong);
   void skip_to_case();
   [[nodiscard]] bool starts_name() const;
 
@@ -103,6 +104,8 @@ class Parser : public Cursor {
   ast::Binder binder(bool tildes);
   void attribute();
   void stray();
+  // parse_hints.cpp: adds to the first report since `first_report` what another language's habit explains about the tokens from `first_token` on.
+  void hint(size_t first_report, uint32_t first_token);
   void skip_to_declaration();
   [[nodiscard]] bool starts_declaration() const;
 

@@ -1,8 +1,9 @@
 // Diagnostics: what the compiler says about a program. Code, severity, primary span, message, labels, notes, fix.
 // Codes live in diagnostic_codes.def, spelled as in the language reference (P8, F2, C6); ours beyond it start at new letters
-// (U1 not supported yet, W1.. warnings, I1.. input/environment, L1.. limits).
+// (W1.. warnings, I1.. input/environment, L1.. limits).
 // Wording: lower case, no final stop, code text in backticks, observation first, then the rule, then a fix.
 #pragma once
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -43,6 +44,11 @@ class Diagnostics {
   [[nodiscard]] bool has_errors() const;
   [[nodiscard]] const std::vector<Diagnostic>& all() const { return items_; }
   [[nodiscard]] size_t size() const { return items_.size(); }
+  // For a report that turns out to follow from another: one of them to add to, and forgetting all but the first `size`.
+  [[nodiscard]] Diagnostic& at(size_t index) { return items_[index]; }
+  [[nodiscard]] Diagnostic& last() { return items_.back(); }
+  void remove_from(size_t first, const auto& unwanted) { items_.erase(std::remove_if(items_.begin() + static_cast<std::ptrdiff_t>(first), items_.end(), unwanted), items_.end()); }
+  void truncate(size_t size) { items_.erase(items_.begin() + static_cast<std::ptrdiff_t>(size), items_.end()); }
   // Sorted by file and offset, exact duplicates removed.
   void sort(const SourceMap& sources);
 

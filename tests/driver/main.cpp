@@ -21,15 +21,15 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kUsage = R"(usage: case_driver --bendc FILE --tests FOLDER [options] [FILTER...]
   --bendc FILE      the executable to test
-  --tests FOLDER    the folder with cases/, known/, u1_allowance and codes_elsewhere
+  --tests FOLDER    the folder with cases/, known/ and codes_elsewhere
   --examples FOLDER more cases of ours, ids examples/..
   --shared FOLDER   cases from elsewhere; those equal to ours are left out
-  --selftest FOLDER judge the driver itself: cases named pass_, fail_, unsupported_
+  --selftest FOLDER judge the driver itself: cases named pass_ and fail_
   --lanes A,B       check, dump, run, sequential, threads, emulated, build (default: all)
   --jobs N          cases at a time (default: the processors)
   --timeout S       seconds a process may take (default 20)
   --memory MIB      memory a process may fill (default 3072)
-  --update          rewrite the expectations of our failing cases, and u1_allowance when it can fall
+  --update          rewrite the expectations of our failing cases
   --list            print the cases and their lanes, run nothing
   -v                print passing cases too
 FILTER: only cases whose id contains one of them. The lane schedules (20 perturbed schedules a number of threads) runs only when it is named.
@@ -141,10 +141,9 @@ int print_totals(size_t passed, size_t failed) {
   return failed == 0 ? 0 : 1;
 }
 
-// Each code of the catalogue has a case of ours that is refused with it, or a test named in codes_elsewhere that mentions it. U1 has none: the
-// cases that meet it are counted, and it goes when the last of them passes.
+// Each code of the catalogue has a case of ours that is refused with it, or a test named in codes_elsewhere that mentions it.
 std::vector<std::string> codes_without_case(const std::vector<Case>& own, const fs::path& tests) {
-  std::set<std::string> covered = {"U1"};
+  std::set<std::string> covered;
   for (const std::string& line : split_lines(read_file(tests / "codes_elsewhere").value_or(""))) {
     std::vector<std::string> words = split_words(line);
     if (words.size() == 2 && read_file(tests / words[1]).value_or("").find(words[0]) != std::string::npos) covered.insert(words[0]);
@@ -185,10 +184,6 @@ class Report {
           if (options_.verbose) print_times(outcome, "pass");
         }
         break;
-      case Verdict::Unsupported:
-        ++unsupported_;
-        if (options_.verbose) print_times(outcome, "not supported yet");
-        break;
       case Verdict::Fail:
         if (reason != nullptr) {
           ++known_failures_;
@@ -225,20 +220,7 @@ class Report {
     }
   }
 
-  void allowance(bool whole) {
-    fs::path file = options_.tests / "u1_allowance";
-    size_t allowed = 0;
-    std::string text = read_file(file).value_or("0");
-    std::from_chars(text.data(), text.data() + text.size(), allowed);
-    if (unsupported_ > allowed) fail(fmt::format("{} cases answer U1, tests/u1_allowance allows {}", unsupported_, allowed));
-    if (unsupported_ < allowed && whole) {
-      if (options_.update) std::ofstream(file) << unsupported_ << '\n';
-      fmt::print("tests/u1_allowance {} from {} to {}\n", options_.update ? "fell" : "can fall (--update)", allowed, unsupported_);
-    }
-  }
-
   int finish() {
-    if (unsupported_ > 0) fmt::print("{} not supported yet (U1)\n", unsupported_);
     if (known_failures_ > 0) fmt::print("{} known failures\n", known_failures_);
     if (not_on_lanes_ > 0) fmt::print("{} not on these lanes\n", not_on_lanes_);
     return print_totals(passed_, failed_);
@@ -253,7 +235,7 @@ class Report {
   const Options& options_;
   const KnownFailures& known_;
   std::set<std::string> seen_;
-  size_t passed_ = 0, failed_ = 0, unsupported_ = 0, known_failures_ = 0, not_on_lanes_ = 0;
+  size_t passed_ = 0, failed_ = 0, known_failures_ = 0, not_on_lanes_ = 0;
 };
 
 // The driver judged by cases whose outcome their name tells; a failing one also says in `# reports: TEXT` what the failure must mention.
@@ -265,8 +247,7 @@ int run_selftest(const Options& options, const RunContext& context) {
     std::string_view name = std::string_view(id).substr(id.rfind('/') + 1);
     Verdict verdict = outcome.verdict();
     bool good = !outcome.lanes.empty() &&
-                ((name.starts_with("pass_") && verdict == Verdict::Pass) || (name.starts_with("fail_") && verdict == Verdict::Fail) ||
-                 (name.starts_with("unsupported_") && verdict == Verdict::Unsupported));
+                ((name.starts_with("pass_") && verdict == Verdict::Pass) || (name.starts_with("fail_") && verdict == Verdict::Fail));
     std::string details;
     for (const LaneOutcome& lane : outcome.lanes) details += lane.outcome.detail;
     for (const std::string& line : split_lines(read_file(outcome.c->file).value_or(""))) {
@@ -309,7 +290,6 @@ int run_cases(const Options& options, const RunContext& context) {
   Report report(options, known);
   run_suite(cases, options.lanes, context, options.jobs, [&](const CaseOutcome& outcome) { report.add(outcome); });
   if (options.filters.empty()) report.whole_run(own);
-  report.allowance(options.filters.empty());
   if (cases.empty()) fmt::print("no case matches\n");
   int status = report.finish();
   return cases.empty() ? 1 : status;

@@ -60,16 +60,6 @@ std::vector<std::string> error_codes(std::string_view text) {
   return codes;
 }
 
-bool is_unsupported(const ProcessResult& result, const std::vector<std::string>& codes, const std::optional<CodeAt>& expected) {
-  if (result.end != End::Exited || result.status != 1 || !result.out.empty()) return false;
-  bool any = false;
-  for (const std::string& code : codes) {
-    any |= code == "U1";
-    if (code != "U1" && !(expected && expected->code == code)) return false;
-  }
-  return any;
-}
-
 class CaseRun {
  public:
   CaseRun(const Case& c, Lane lane, const RunContext& context)
@@ -103,11 +93,7 @@ class CaseRun {
   }
 
   Outcome finish() {
-    if (unsupported_) {
-      outcome_.verdict = Verdict::Unsupported;
-    } else {
-      outcome_.verdict = failed_ ? Verdict::Fail : Verdict::Pass;
-    }
+    outcome_.verdict = failed_ ? Verdict::Fail : Verdict::Pass;
     return std::move(outcome_);
   }
 
@@ -168,10 +154,6 @@ class CaseRun {
   // A program's run: exit status, stdout, stderr texts.
   void program(const std::vector<std::string>& words) {
     ProcessResult result = run(words);
-    if (is_unsupported(result, error_codes(result.err), std::nullopt)) {
-      unsupported_ = true;
-      return;
-    }
     if (!ended_by_itself(result)) return;
     std::vector<std::string> seen = split_lines(result.out);
     bool refused = result.status == 1 && !error_codes(result.err).empty();
@@ -211,7 +193,7 @@ class CaseRun {
       std::vector<std::string> words = {"/usr/bin/env", fmt::format("BEND_THREADS={}", schedule.threads), fmt::format("BEND_SCHED_SEED={}", schedule.seed),
                                         fmt::format("BEND_WATCHDOG={}", kWatchdogSeconds), executable()};
       program(append(words, case_.args));
-      if (failed_ || unsupported_) return;
+      if (failed_) return;
     }
   }
   // One thread has one schedule.
@@ -225,10 +207,6 @@ class CaseRun {
 
   bool build() {
     ProcessResult built = run(append(compiler_words({"build", "-o", executable()}), {file_.string()}));
-    if (is_unsupported(built, error_codes(built.err), std::nullopt)) {
-      unsupported_ = true;
-      return false;
-    }
     if (!ended_by_itself(built)) return false;
     if (built.status != 0) {
       fail("bendc build: exit status {}", built.status);
@@ -264,13 +242,7 @@ class CaseRun {
     std::string bad_line;
     auto reported = read_diagnostics(json_part(result.err), bad_line);
     if (!reported) return fail("stderr has a line that is no diagnostic in JSON: `{}`", bad_line);
-    std::vector<std::string> codes;
-    for (const ReportedDiagnostic& d : *reported) {
-      if (d.severity == "error") codes.push_back(d.code);
-    }
-    if (is_unsupported(result, codes, case_.error)) {
-      unsupported_ = true;
-    } else if (case_.error) {
+    if (case_.error) {
       refused(result, *reported);
     } else {
       accepted(result, *reported);
@@ -333,10 +305,6 @@ class CaseRun {
       bool stage = dump.what.starts_with("after:") || std::find(std::begin(kForms), std::end(kForms), dump.what) != std::end(kForms);
       std::string option = fmt::format("--dump={}{}", stage ? "" : "after:", dump.what);
       ProcessResult result = run(append(compiler_words({"build", "-o", executable(), option}), {file_.string()}));
-      if (is_unsupported(result, error_codes(result.err), std::nullopt)) {
-        unsupported_ = true;
-        return;
-      }
       if (!ended_by_itself(result)) return;
       if (result.status != 0) {
         fail("{}: exit status {}\n{}", option, result.status, indented("stderr", result.err));
@@ -354,7 +322,6 @@ class CaseRun {
   Outcome outcome_;
   std::string built_;   // the command that made the executable
   bool failed_ = false;
-  bool unsupported_ = false;
 };
 
 }  // namespace

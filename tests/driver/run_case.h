@@ -23,14 +23,14 @@ inline constexpr LaneInfo kLanes[] = {
 [[nodiscard]] std::string_view lane_name(Lane lane);
 [[nodiscard]] std::optional<Lane> lane_named(std::string_view name);
 
-enum class Verdict { Pass, Fail, Unsupported };  // Unsupported: every error reported is U1
+enum class Verdict { Pass, Fail };
 
 struct Outcome {
   Verdict verdict = Verdict::Fail;
   std::string detail;   // of a failure: what was expected and seen, one finding a line
   std::string command;  // to repeat it by hand
   double seconds = 0;
-  // The expectation lines that would make this lane pass; absent when what happened must never become an expectation (crash, time-out, usage, U1).
+  // The expectation lines that would make this lane pass; absent when what happened must never become an expectation (crash, time-out, usage).
   std::optional<std::vector<std::string>> observed;
 };
 

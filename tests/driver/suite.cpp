@@ -9,12 +9,10 @@
 namespace bendc::tests {
 
 Verdict CaseOutcome::verdict() const {
-  Verdict worst = Verdict::Pass;
   for (const LaneOutcome& lane : lanes) {
     if (lane.outcome.verdict == Verdict::Fail) return Verdict::Fail;
-    if (lane.outcome.verdict == Verdict::Unsupported) worst = Verdict::Unsupported;
   }
-  return worst;
+  return Verdict::Pass;
 }
 
 void run_suite(const std::vector<Case>& cases, const std::vector<Lane>& lanes, const RunContext& context, int jobs, const ReportCase& report) {
@@ -26,10 +24,7 @@ void run_suite(const std::vector<Case>& cases, const std::vector<Lane>& lanes, c
   auto work = [&] {
     for (size_t i = next++; i < cases.size(); i = next++) {
       CaseOutcome outcome{&cases[i], {}};
-      for (Lane lane : lanes_of(cases[i], lanes)) {
-        outcome.lanes.push_back({lane, run_case(cases[i], lane, context)});
-        if (outcome.lanes.back().outcome.verdict == Verdict::Unsupported) break;  // the other lanes share the front end
-      }
+      for (Lane lane : lanes_of(cases[i], lanes)) outcome.lanes.push_back({lane, run_case(cases[i], lane, context)});
       std::lock_guard lock(mutex);
       outcomes[i] = std::move(outcome);
       done[i] = true;

@@ -16,7 +16,7 @@ struct CaseOutcome {
   const Case* c = nullptr;
   std::vector<LaneOutcome> lanes;  // empty: none of the chosen lanes applies
 
-  // Fail if a lane failed, else Unsupported if a lane answered U1, else Pass.
+  // Fail if a lane failed.
   [[nodiscard]] Verdict verdict() const;
 };
 

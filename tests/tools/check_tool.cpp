@@ -1,5 +1,5 @@
 // bendc-check-tool: the front end and the checker alone, on many files; a developer's tool.
-//   bendc-check-tool STDLIB_DIR [--safe] [--time] [--text] [--normalise] [--cases] FILE...
+//   bendc-check-tool STDLIB_DIR [--safe] [--time] [--text] [--diagnostics=json] [--normalise] [--cases] FILE...
 // With --cases the first error must be what the file's `#! error CODE LINE` says, and a file without one must have none.
 #include <pthread.h>
 
@@ -49,13 +49,14 @@ void run(Job& job) {
     texts.push_back(read(dir + "/" + name));
     if (!texts.back().empty()) stdlib.modules.push_back({name, texts.back()});
   }
-  bool safe = false, time = false, cases = false, text = false, normal = false;
+  bool safe = false, time = false, cases = false, text = false, normal = false, json = false;
   int passed = 0, failed = 0;
   for (int i = 2; i < job.argc; ++i) {
     const std::string arg = job.argv[i];
     if (arg == "--safe") { safe = true; continue; }
     if (arg == "--time") { time = true; continue; }
     if (arg == "--cases") { cases = true; continue; }
+    if (arg == "--diagnostics=json") { json = true; continue; }
     if (arg == "--text") { text = true; continue; }
     if (arg == "--normalise") { normal = true; continue; }
     bendc::SourceMap sources;
@@ -113,7 +114,8 @@ void run(Job& job) {
       ++failed;
       std::printf("FAIL %s: want [%s] got [%s]\n", arg.c_str(), want.c_str(), got.c_str());
     }
-    if (!cases || text) std::fputs(bendc::render_text(all, sources, {}).c_str(), stdout);
+    if (json) std::fputs(bendc::render_json(all, sources).c_str(), stderr);
+    else if (!cases || text) std::fputs(bendc::render_text(all, sources, {}).c_str(), stdout);
     if (all.has_errors()) job.status = 1;
   }
   if (cases) {
