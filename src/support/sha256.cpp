@@ -20,9 +20,7 @@ constexpr uint32_t root_fraction(uint32_t p, int k) {
   uint64_t r = 0;
   for (int bit = 36; bit >= 0; --bit) {   // 2^36 > 409^(1/2) * 2^32 and > 311^(1/3) * 2^32
     const uint64_t t = r | (uint64_t{1} << bit);
-    bool fits;
-    if (k == 2) fits = Wide{t} * t <= Wide{p} << 64;
-    else fits = Wide{t} * t <= ((Wide{p} << 96) - 1) / t + (((Wide{p} << 96) % t == 0) ? 1 : 0);
+    const bool fits = k == 2 ? Wide{t} * t <= Wide{p} << 64 : Wide{t} * t <= (Wide{p} << 96) / t;
     if (fits) r = t;
   }
   return static_cast<uint32_t>(r);
