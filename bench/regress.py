@@ -1,7 +1,7 @@
 """scripts/bench regress BASE [--rounds N] [--only ROW,..] [--counts] [--tolerance PERCENT]: the rows of `cpu` and the compiler's phases, for the working
-tree and for the commit BASE. Exit status 1 when a row is worse, 0 when none is.
+tree and for BASE. Exit status 1 when a row is worse, 0 when none is.
 
-BASE is checked out and built under build/bench/base. Both compilers build the same sources, the working tree's; every checksum must be the same.
+BASE is a commit, which is checked out and built under build/bench/base, or the folder of a checkout that has been built. Both compilers build the same sources, the working tree's; every checksum must be the same.
 
 Programs. Time: processor time, runs in turn (new, base, new, base, ..); a row's figure is the median of the rounds' ratios new / base, its spread half
 the distance between the quartiles of these ratios, at least half a percent. Count: instructions of one run under valgrind, new / base.
@@ -35,7 +35,12 @@ def passes_of(tree):
 
 
 def base_compiler(commit):
-    """Checks out and builds a commit; its folder and compiler."""
+    """Checks out and builds a commit, or takes a built checkout; its folder, compiler and name."""
+    if os.path.isdir(commit):
+        compiler = os.path.join(commit, "build", "release", "bendc")
+        if not os.path.exists(compiler):
+            stop(f"{commit} has no build/release/bendc")
+        return commit, compiler, os.path.abspath(commit)
     found = subprocess.run(["git", "-C", ROOT, "rev-parse", "--verify", "--quiet", commit + "^{commit}"], capture_output=True, text=True, check=False).stdout.strip()
     if not found:
         stop(f"there is no commit `{commit}`")
@@ -165,7 +170,7 @@ def bench_regress(options):
     about = machine()
     worse = [name for name, row in rows.items() if row["verdict"] == "worse"]
     print(described(about))
-    print(f"base {commit[:12]}; ratios new / base; tolerance {options.tolerance:.1%}" + ("" if counts.available() else "; no valgrind, so no instruction counts"))
+    print(f"base {commit if os.path.isdir(commit) else commit[:12]}; ratios new / base; tolerance {options.tolerance:.1%}" + ("" if counts.available() else "; no valgrind, so no instruction counts"))
     print("\n".join(table(rows)))
     save("regress", {"machine": about, "base": commit, "tolerance": options.tolerance, "rows": rows})
     if worse:
