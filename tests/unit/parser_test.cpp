@@ -175,7 +175,7 @@ TEST_CASE("parser: errors point at the token that cannot be read") {
 }
 
 TEST_CASE("parser: several mistakes, one report each") {
-  CHECK(errors("def f() -> A: g(]\ndef g() -> A: h(\ndef i() -> A: 0x1\ndef where() -> A: x\n") == "P1 1:17 P1 3:1 P6 3:15 P2 4:5");
+  CHECK(errors("def f() -> A: g(]\ndef g() -> A: h(\ndef i() -> A: 0x1\ndef where() -> A: x\n") == "P1 1:17 P1 2:16 P6 3:15 P2 4:5");
   CHECK(errors("def f(a: A) -> A:\n  match a:\n    case A{}: g(]\n    case B{}: )\n    case C{} D{}: x\n") == "P1 3:17 P1 4:15 P7 5:10");
   CHECK(errors("def f() -> A: g(\"never closed\ndef g() -> A: x\n") == "P5 1:17");
 }
