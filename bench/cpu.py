@@ -29,6 +29,7 @@ SUITE = {
 }
 TWINS = {
     "fib": ["40"],
+    "fib-O2": ["40"],
     "tree": ["22"],
     "treesort": ["19"],
     "mandel": ["512", "512"],
@@ -41,17 +42,24 @@ TWINS = {
     "radix": ["23"],
     "scan": ["25"],
 }
+# -O3 unrolls the recursion of fib until equal calls meet in one body; at -O2 every call of the source is made, as in the twin.
+VARIANTS = {"fib-O2": ("fib", "-O2")}
 # Rows that stand in the tables but not in the geometric mean, and why.
 UNCOUNTED = {"fib": "the unrolled levels share their equal calls, so the program makes far fewer calls than its source and the twin"}
 C_FLAGS = ["-O3", "-march=" + CPU, "-ffp-contract=off", "-w"]
 
 
+def source_and_level(name):
+    return VARIANTS.get(name, (name, "-O3"))
+
+
 def build(group, name, source):
     """contender -> executable of bench/GROUP/NAME.bend and its twin's source; bendc first."""
+    program, level = source_and_level(name)
     folder = os.path.join(WORK, group)
     os.makedirs(folder, exist_ok=True)
     out = os.path.join(folder, name)
-    built = {"bendc": build_bend(os.path.join(ROOT, "bench", group, name + ".bend"), os.path.join(group, name))}
+    built = {"bendc": build_bend(os.path.join(ROOT, "bench", group, program + ".bend"), os.path.join(group, name), level)}
     for cc in ("gcc", "clang"):
         if shutil.which(cc):
             command([cc, *C_FLAGS, "-DONCE", "-o", f"{out}.{cc}", source, "-lm"])
@@ -117,6 +125,28 @@ def table(rows):
     return lines
 
 
+def publish(groups, limits):
+    """Prints and writes the tables: the times, and the floors once they are known."""
+    about = machine()
+    lines = [described(about)]
+    for group, rows in groups.items():
+        lines += ["", f"### bench/{group}", "", *table(rows)]
+    if limits:
+        counted = ["", "### floors", "", f"Ceilings of this processor, one thread (bench/ceilings.c): {limits['instructions'] / 1e9:.1f} G independent instructions, "
+                   f"{limits['read'] / 1e9:.1f} GB read, {limits['write'] / 1e9:.1f} GB written a second."]
+        for group, rows in groups.items():
+            counted += ["", *floors.table(rows, group)]
+        print("\n".join(counted))
+        lines += counted
+    else:
+        print("\n".join(lines))
+    save("cpu", {"machine": about, "cpu": CPU, "ceilings": limits, "groups": groups})
+    for folder, name in (("bench/results", "cpu.svg"), ("docs", "performance-cpu.svg")):
+        with open(os.path.join(ROOT, folder, name), "w", encoding="utf-8") as file:
+            file.write(bars({f"{group}: processor time, bendc over C": {name: row["ratio"] for name, row in rows.items()} for group, rows in groups.items()}, 1.1))
+    rewrite(os.path.join(ROOT, "docs", "performance.md"), "cpu", lines)
+
+
 def bench_cpu(options):
     groups, programs_of = {"suite": {}, "twins": {}}, {}
     sources = {"suite": lambda name: os.path.join("suite", "c", name + ".c"), "twins": lambda name: os.path.join("twins", name + ".c")}
@@ -124,24 +154,12 @@ def bench_cpu(options):
         built = {}
         for name in programs:
             progress(f"building {group}/{name}")
-            built[name] = build(group, name, os.path.join(ROOT, "bench", sources[group](name)))
+            built[name] = build(group, name, os.path.join(ROOT, "bench", sources[group](source_and_level(name)[0])))
         for name, words in programs.items():
             groups[group][name] = measure_row(f"{group}/{name}", built[name], words, min(options.rounds, 5))
             programs_of[group, name] = built[name]
-    limits = floors.add_floors(groups, programs_of) if counts.available() else None
     progress("")
-    about = machine()
-    lines = [described(about)]
-    for group, rows in groups.items():
-        lines += ["", f"### bench/{group}", "", *table(rows)]
-    if limits:
-        lines += ["", "### floors", "", f"Ceilings of this processor, one thread (bench/ceilings.c): {limits['instructions'] / 1e9:.1f} G independent instructions, {limits['read'] / 1e9:.1f} GB "
-                  f"read, {limits['write'] / 1e9:.1f} GB written a second."]
-        for group, rows in groups.items():
-            lines += ["", *floors.table(rows, group)]
-    print("\n".join(lines))
-    save("cpu", {"machine": about, "cpu": CPU, "ceilings": limits, "groups": groups})
-    for folder, name in (("bench/results", "cpu.svg"), ("docs", "performance-cpu.svg")):
-        with open(os.path.join(ROOT, folder, name), "w", encoding="utf-8") as file:
-            file.write(bars({f"{group}: processor time, bendc over C": {name: row["ratio"] for name, row in rows.items()} for group, rows in groups.items()}, 1.1))
-    rewrite(os.path.join(ROOT, "docs", "performance.md"), "cpu", lines)
+    publish(groups, None)
+    if counts.available():
+        publish(groups, floors.add_floors(groups, programs_of))
+        progress("")

@@ -19,7 +19,7 @@ import subprocess
 
 import compiling
 import counts
-from cpu import SUITE, TWINS, checksum
+from cpu import SUITE, TWINS, checksum, source_and_level
 from tools import BENDC, CPU, ROOT, WORK, command, described, machine, measured, progress, save, stop, summary
 
 GROUPS = {"suite": SUITE, "twins": TWINS}
@@ -66,7 +66,8 @@ def build_programs(compiler, side, wanted):
         out = os.path.join(WORK, "regress", side, f"{group}-{name}")
         os.makedirs(os.path.dirname(out), exist_ok=True)
         progress(f"{side}: building {group}/{name}")
-        command([compiler, "build", os.path.join(ROOT, "bench", group, name + ".bend"), "-o", out, "-O3", "--cpu", CPU])
+        source, level = source_and_level(name)
+        command([compiler, "build", os.path.join(ROOT, "bench", group, source + ".bend"), "-o", out, level, "--cpu", CPU])
         built[group, name] = out
     return built
 

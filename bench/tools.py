@@ -86,9 +86,9 @@ def save(row, result):
     print(f"written to {os.path.relpath(path)}")
 
 
-def build_bend(source, name):
+def build_bend(source, name, level="-O3"):
     out = os.path.join(WORK, name)
-    command([BENDC, "build", source, "-o", out, "-O3", "--cpu", CPU])
+    command([BENDC, "build", source, "-o", out, level, "--cpu", CPU])
     return out
 
 
