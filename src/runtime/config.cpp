@@ -12,7 +12,11 @@ namespace bendc::rt {
 namespace {
 
 constexpr uint64_t kGiB = 1ull << 30;
+#if defined(__SANITIZE_THREAD__)
+constexpr uint64_t kMaxStack = kGiB;   // the sanitizer has little room for mappings, and four bytes of its own for each
+#else
 constexpr uint64_t kMaxStack = 256 * kGiB;
+#endif
 constexpr uint64_t kMinStack = 1ull << 16;
 constexpr uint32_t kMaxThreads = 128;
 constexpr uint64_t kMaxWatchdog = 24 * 60 * 60;
