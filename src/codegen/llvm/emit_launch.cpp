@@ -21,6 +21,7 @@ using Region = ModuleEmitter::Region;
 namespace {
 constexpr unsigned kSum = 0, kFirst = 1, kCount = 2, kArrays = 3;   // of a BendLaunch
 constexpr uint32_t kLanes = 32;
+constexpr uint64_t kFromDevice = uint64_t{1} << 32;                 // in a kernel's count
 constexpr uint64_t kFireAndForget = 4;                              // a device-side stream: no order, no wait
 }  // namespace
 
@@ -206,10 +207,19 @@ llvm::Value* LaunchEmitter::start_grid(Builder& b, llvm::Value* blocks, llvm::Va
     llvm::Value* out = llvm::ConstantArray::get(llvm::ArrayType::get(m_.i32, 3), {b.getInt32(1), b.getInt32(1), b.getInt32(1)});
     return b.CreateInsertValue(out, x, 0);
   };
+  llvm::Value* counter = b.CreateConstInBoundsGEP1_64(m_.i8, pool_, offsetof(BendLaunchPool, grids));
+  llvm::Value* number = m_.device_add(b, counter, b.getInt64(1));
+  llvm::LoadInst* begun = b.CreateAlignedLoad(m_.i64, b.CreateConstInBoundsGEP1_64(m_.i8, pool_, offsetof(BendLaunchPool, begun)), llvm::Align(8));
+  begun->setAtomic(llvm::AtomicOrdering::Monotonic, m_.device_scope());
+  llvm::Value* most = b.CreateZExt(pool_field(b, m_.i32, offsetof(BendLaunchPool, most_waiting)), m_.i64);
+  llvm::BasicBlock *room = m_.block(b, "room"), *tried = m_.block(b, "tried");
+  llvm::BasicBlock* asked = b.GetInsertBlock();
+  b.CreateCondBr(b.CreateICmpSLT(b.CreateSub(number, begun), most), room, tried);
+  b.SetInsertPoint(room);
   // The children's records are there before they run.
   m_.device_fence(b);
   llvm::Value* arguments = b.CreateCall(buffer, {kernel_, vector(blocks), vector(threads), b.getInt32(0)});
-  llvm::BasicBlock *entry = b.GetInsertBlock(), *fill = m_.block(b, "arguments"), *tried = m_.block(b, "tried");
+  llvm::BasicBlock *entry = b.GetInsertBlock(), *fill = m_.block(b, "arguments");
   b.CreateCondBr(b.CreateICmpNE(b.CreatePtrToInt(arguments, m_.i64), b.getInt64(0)), fill, tried);
   b.SetInsertPoint(fill);
   // Laid out as the kernel's parameters.
@@ -221,11 +231,16 @@ llvm::Value* LaunchEmitter::start_grid(Builder& b, llvm::Value* blocks, llvm::Va
   llvm::Value* taken = b.CreateICmpEQ(code, b.getInt32(0));
   b.CreateBr(tried);
   b.SetInsertPoint(tried);
-  llvm::PHINode* out = b.CreatePHI(m_.i1, 2);
+  llvm::PHINode* out = b.CreatePHI(m_.i1, 3);
+  out->addIncoming(b.getFalse(), asked);
   out->addIncoming(b.getFalse(), entry);
   out->addIncoming(taken, fill);
-  llvm::Value* counter = b.CreateConstInBoundsGEP1_64(m_.i8, pool_, offsetof(BendLaunchPool, grids));
-  m_.device_add(b, counter, b.CreateZExt(out, m_.i64));
+  llvm::BasicBlock *undo = m_.block(b, "undo"), *known = m_.block(b, "known");
+  b.CreateCondBr(out, known, undo);
+  b.SetInsertPoint(undo);
+  m_.device_add(b, counter, b.getInt64(~uint64_t{0}));
+  b.CreateBr(known);
+  b.SetInsertPoint(known);
   return out;
 }
 
@@ -236,7 +251,8 @@ llvm::Value* LaunchEmitter::launch_own(Builder& b, const Children& children) {
   b.SetInsertPoint(fork);
   llvm::Value* threads = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, children.count, b.getInt32(BEND_BLOCK_THREADS));
   llvm::Value* blocks = b.CreateUDiv(b.CreateAdd(children.count, b.getInt32(BEND_BLOCK_THREADS - 1)), b.getInt32(BEND_BLOCK_THREADS));
-  llvm::Value* started = start_grid(b, blocks, threads, b.getInt64(0), b.CreatePtrToInt(record_at(b, children.first), m_.i64), b.CreateZExt(children.count, m_.i64));
+  llvm::Value* started = start_grid(b, blocks, threads, b.getInt64(0), b.CreatePtrToInt(record_at(b, children.first), m_.i64),
+                                     b.CreateOr(b.CreateZExt(children.count, m_.i64), kFromDevice));
   llvm::BasicBlock* end = b.GetInsertBlock();
   b.CreateBr(over);
   b.SetInsertPoint(over);
@@ -359,7 +375,7 @@ llvm::Value* LaunchEmitter::launch_aggregated(Builder& b, const Children& childr
   // No more threads than there are virtual blocks for, in whole warps.
   llvm::Value* used = b.CreateMul(b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, share, total), most);
   llvm::Value* threads = b.CreateAnd(b.CreateAdd(used, b.getInt32(kLanes - 1)), b.getInt32(~(kLanes - 1)));
-  llvm::Value* started = b.CreateZExt(start_grid(b, blocks, threads, b.CreatePtrToInt(header, m_.i64), b.getInt64(0), b.getInt64(0)), m_.i32);
+  llvm::Value* started = b.CreateZExt(start_grid(b, blocks, threads, b.CreatePtrToInt(header, m_.i64), b.getInt64(0), b.getInt64(kFromDevice)), m_.i32);
   llvm::BasicBlock* launch_end = b.GetInsertBlock();
   b.CreateBr(launched);
   b.SetInsertPoint(launched);
@@ -388,6 +404,13 @@ llvm::Function* LaunchEmitter::kernel(llvm::Function* machine) {
   kernel_->addFnAttr(llvm::Attribute::Convergent);
   Builder b(llvm::BasicBlock::Create(m_.context, "entry", kernel_));
   open(b, b.CreateIntToPtr(kernel_->getArg(0), m_.ptr));
+  llvm::BasicBlock *count = m_.block(b, "count"), *counted = m_.block(b, "counted");
+  llvm::Value* leads = b.CreateICmpEQ(b.CreateOr(special(b, llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x), special(b, llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x)), b.getInt32(0));
+  b.CreateCondBr(b.CreateAnd(leads, b.CreateICmpUGE(kernel_->getArg(3), b.getInt64(kFromDevice))), count, counted);
+  b.SetInsertPoint(count);
+  m_.device_add(b, b.CreateConstInBoundsGEP1_64(m_.i8, pool_, offsetof(BendLaunchPool, begun)), b.getInt64(1));
+  b.CreateBr(counted);
+  b.SetInsertPoint(counted);
   llvm::Value* record = own_record(b, kernel_->getArg(1), kernel_->getArg(2), b.CreateTrunc(kernel_->getArg(3), m_.i32));
   llvm::LoadInst* error = b.CreateAlignedLoad(m_.i64, b.CreateConstInBoundsGEP1_64(m_.i8, control_, offsetof(BendDeviceControl, error)), llvm::Align(8));
   error->setAtomic(llvm::AtomicOrdering::Monotonic, m_.device_scope());

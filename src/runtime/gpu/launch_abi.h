@@ -13,7 +13,7 @@
    and threads from bD[p] on have no task. `share` virtual blocks lie in one real block, so that small children fill it (coarsening); 1 is a block each.
 
      bend_children(control, launch, records, count)
-        launch 0: thread t of the grid runs records[t], t < count
+        launch 0: thread t of the grid runs records[t], t < count; bit 32 of count: launched from the device
         else the address of a BendLaunch
 
    Nothing waits for a child: a join's last arriver goes on with it, whichever grid it is in, and the grid of the round ends when all its
@@ -40,6 +40,9 @@ typedef struct BendLaunchPool {
   uint32_t cursor;                       /* atomic: records taken in this round; may end above the capacity */
   uint32_t refused;                      /* atomic: forks whose children ran in their thread, for a full pool or a refused launch */
   uint64_t grids;                        /* atomic: child grids launched, of all rounds */
+  uint64_t begun;                        /* atomic: of them, those that have begun */
+  uint32_t most_waiting;                 /* launches are refused while so many have not begun: the driver's own list never runs full */
+  uint32_t reserved;
 } BendLaunchPool;
 
 /* In the pool, followed by three arrays of `parents` u32: sum, first, count. Parents without children have count 0 and gD 0. */
@@ -58,6 +61,6 @@ typedef struct BendPending {
 
 #ifdef __cplusplus
 }
-static_assert(sizeof(BendLaunch) == BEND_LAUNCH_HEADER && sizeof(BendLaunchPool) == 32);
+static_assert(sizeof(BendLaunch) == BEND_LAUNCH_HEADER && sizeof(BendLaunchPool) == 48);
 #endif
 #endif

@@ -17,8 +17,10 @@ constexpr int kJitErrorLog = 5, kJitErrorLogBytes = 6;
 constexpr int kLimitStack = 0, kLimitPendingLaunches = 4;
 constexpr int kFunctionLocalBytes = 3, kFunctionRegisters = 4;
 
-// Grids launched and not begun. The driver reserves memory for all of them, and refuses the rest.
+// Grids launched and not begun. The driver reserves memory for all of them. It refuses what is beyond, but once its list has run full often a program may
+// never end (H200, driver 580: a tree of 2^19 leaves, a grid a fork), so the kernel keeps below it.
 constexpr size_t kPending = 32768;
+constexpr uint32_t kMostWaiting = 24576;
 constexpr uint64_t kRecords = 1u << 22;
 constexpr uint64_t kEmulatedRecords = 1u << 16;
 constexpr uint64_t kPoolHeader = 128;  // the cursor has a line of its own
@@ -146,7 +148,7 @@ void launches_close(Launches* launches) {
 bool run_launches(Run* run, Message* why) {
   Space* space = run->space;
   const Launches* launches = run->launches;
-  BendLaunchPool pool = {launches->base + kPoolHeader, launches->capacity, launches->way, 0, 0, 0};
+  BendLaunchPool pool = {launches->base + kPoolHeader, launches->capacity, launches->way, 0, 0, 0, 0, kMostWaiting, 0};
   if (!launches->device) {
     BendLaunchPool* there = reinterpret_cast<BendLaunchPool*>(launches->base);
     BendDeviceControl* c = reinterpret_cast<BendDeviceControl*>(space->control);
