@@ -226,6 +226,10 @@ class Pipeline {
     }
     error = timed("device optimize", [&] { return codegen::optimize_module(*ir, *machine, 3); });
     if (!error.empty()) internal_error("device optimisation", error);
+    // Passes of our own have changed it since.
+    if (options_.verify) {
+      if (std::string complaint = codegen::verify_ir(*ir); !complaint.empty()) internal_error("device optimisation", complaint);
+    }
     if (shown && dumped("device-llvm", [&] { return codegen::print_ir(*ir); })) return false;
     error = codegen::check_device_ir(*ir);
     if (!error.empty()) internal_error("device code", error);
