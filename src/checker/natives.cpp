@@ -4,6 +4,8 @@
 #include <bit>
 #include <cmath>
 
+#include "support/f32_math.h"
+
 namespace bendc {
 
 namespace {
@@ -85,7 +87,16 @@ const Value* f32(Machine& m, float x) { return m.number(Tag::F32, std::bit_cast<
 
 uint32_t f32_to_u32(float x) { return x >= 0.0f && x < 4294967296.0f ? static_cast<uint32_t>(x) : 0; }
 
-float via_double(double (*f)(double), float x) { return static_cast<float>(f(static_cast<double>(x))); }
+// The very functions that compiled code runs.
+using Functions = f32_math::Functions<f32_math::NativeDoubles>;
+float one_rounded(double (Functions::*function)(double), float x) {
+  f32_math::NativeDoubles ops;
+  return static_cast<float>((Functions(ops).*function)(static_cast<double>(x)));
+}
+float two_rounded(double (Functions::*function)(double, double), float x, float y) {
+  f32_math::NativeDoubles ops;
+  return static_cast<float>((Functions(ops).*function)(static_cast<double>(x), static_cast<double>(y)));
+}
 
 const Value* one_float(Machine& m, Native native, float x) {
   switch (native) {
@@ -95,19 +106,19 @@ const Value* one_float(Machine& m, Native native, float x) {
     case Native::F32Floor: return f32(m, std::floor(x));
     case Native::F32Ceil: return f32(m, std::ceil(x));
     case Native::F32Trunc: return f32(m, std::trunc(x));
-    case Native::F32Exp: return f32(m, via_double(std::exp, x));
-    case Native::F32Log: return f32(m, via_double(std::log, x));
-    case Native::F32Log2: return f32(m, via_double(std::log2, x));
-    case Native::F32Log10: return f32(m, via_double(std::log10, x));
-    case Native::F32Sin: return f32(m, via_double(std::sin, x));
-    case Native::F32Cos: return f32(m, via_double(std::cos, x));
-    case Native::F32Tan: return f32(m, via_double(std::tan, x));
-    case Native::F32Asin: return f32(m, via_double(std::asin, x));
-    case Native::F32Acos: return f32(m, via_double(std::acos, x));
-    case Native::F32Atan: return f32(m, via_double(std::atan, x));
-    case Native::F32Sinh: return f32(m, via_double(std::sinh, x));
-    case Native::F32Cosh: return f32(m, via_double(std::cosh, x));
-    case Native::F32Tanh: return f32(m, via_double(std::tanh, x));
+    case Native::F32Exp: return f32(m, one_rounded(&Functions::exp, x));
+    case Native::F32Log: return f32(m, one_rounded(&Functions::log, x));
+    case Native::F32Log2: return f32(m, one_rounded(&Functions::log2, x));
+    case Native::F32Log10: return f32(m, one_rounded(&Functions::log10, x));
+    case Native::F32Sin: return f32(m, one_rounded(&Functions::sin, x));
+    case Native::F32Cos: return f32(m, one_rounded(&Functions::cos, x));
+    case Native::F32Tan: return f32(m, one_rounded(&Functions::tan, x));
+    case Native::F32Asin: return f32(m, one_rounded(&Functions::asin, x));
+    case Native::F32Acos: return f32(m, one_rounded(&Functions::acos, x));
+    case Native::F32Atan: return f32(m, one_rounded(&Functions::atan, x));
+    case Native::F32Sinh: return f32(m, one_rounded(&Functions::sinh, x));
+    case Native::F32Cosh: return f32(m, one_rounded(&Functions::cosh, x));
+    case Native::F32Tanh: return f32(m, one_rounded(&Functions::tanh, x));
     case Native::F32ToU32: return m.number(Tag::U32, f32_to_u32(x));
     case Native::F32Bits: return m.number(Tag::U32, std::isnan(x) ? 0x7FC00000u : std::bit_cast<uint32_t>(x));
     default: return nullptr;  // an open set: only the natives of one F32 reach this function
@@ -120,9 +131,9 @@ const Value* two_floats(Machine& m, Native native, float a, float b) {
     case Native::F32Sub: return f32(m, a - b);
     case Native::F32Mul: return f32(m, a * b);
     case Native::F32Div: return f32(m, a / b);
-    case Native::F32Mod: return f32(m, std::fmod(a, b));
-    case Native::F32Pow: return f32(m, static_cast<float>(std::pow(static_cast<double>(a), static_cast<double>(b))));
-    case Native::F32Atan2: return f32(m, static_cast<float>(std::atan2(static_cast<double>(a), static_cast<double>(b))));
+    case Native::F32Mod: return f32(m, two_rounded(&Functions::mod, a, b));
+    case Native::F32Pow: return f32(m, two_rounded(&Functions::pow, a, b));
+    case Native::F32Atan2: return f32(m, two_rounded(&Functions::atan2, a, b));
     case Native::F32IsEq: return boolean(m, a == b);
     case Native::F32IsNe: return boolean(m, a != b);
     case Native::F32IsLt: return boolean(m, a < b);

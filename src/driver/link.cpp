@@ -1,4 +1,4 @@
-// Object and archive go to a scratch folder, `cc` links them. Executables need libc, libm and the loader alone: no C++ library, and
+// Object and archive go to a scratch folder, `cc` links them. Executables need libc and the loader alone: no C++ library, and
 // libgcc's few helpers are linked statically.
 #include "driver/link.h"
 
@@ -20,7 +20,8 @@ LinkResult link_executable(std::string_view object, const std::vector<EffectFile
   if (!objects.message.empty()) return {false, objects.message, objects.output};
   std::vector<std::string> words{"-o", path, program};
   words.insert(words.end(), objects.paths.begin(), objects.paths.end());
-  words.insert(words.end(), {archive, "-static-libgcc", "-pthread", "-ldl", "-lm"});
+  words.insert(words.end(), {archive, "-static-libgcc", "-pthread", "-ldl"});
+  if (!objects.paths.empty()) words.emplace_back("-lm");   // effects are C, which may use it; our own code does not
 #if defined(__SANITIZE_THREAD__)
   words.emplace_back("-fsanitize=thread");
 #elif defined(__SANITIZE_ADDRESS__)

@@ -30,23 +30,6 @@ void bend_show_char(BendWorker* worker, uint32_t code_point);
 void bend_show_string(BendWorker* worker, BendWord string);
 BendWord bend_f32_show(BendWorker* worker, float value);
 uint64_t bend_f32_read(BendWorker* worker, BendWord string);
-float bend_f32_mod(float a, float b);
-float bend_f32_exp(float a);
-float bend_f32_log(float a);
-float bend_f32_log2(float a);
-float bend_f32_log10(float a);
-float bend_f32_sin(float a);
-float bend_f32_cos(float a);
-float bend_f32_tan(float a);
-float bend_f32_asin(float a);
-float bend_f32_acos(float a);
-float bend_f32_atan(float a);
-float bend_f32_sinh(float a);
-float bend_f32_cosh(float a);
-float bend_f32_tanh(float a);
-float bend_f32_pow(float a, float b);
-float bend_f32_atan2(float a, float b);
-float bend_f32_fma(float a, float b, float c);
 
 #define BENDC_EFFECT(name) int bend_eff_##name(BendWorker* worker, struct BendTask* task, void* payload, void* answer);
 #include "runtime/effects.def"

@@ -105,13 +105,3 @@ TEST_CASE("f32: show and read through strings") {
   CHECK(bend_f32_read(&f.worker, rt::string_from(&f.worker, "1e99")) == infinite);
   CHECK(f.check().live_nodes == 0);
 }
-
-TEST_CASE("f32: functions go through double") {
-  CHECK(bend_f32_exp(1.0f) == 2.71828175f);
-  CHECK(bend_f32_pow(1.0f, NAN) == 1.0f);
-  CHECK(bend_f32_pow(-1.0f, INFINITY) == 1.0f);
-  CHECK(bend_f32_mod(-7.5f, 2.0f) == -1.5f);
-  CHECK(std::isnan(bend_f32_mod(1.0f, 0.0f)));
-  CHECK(bend_f32_atan2(-0.0f, -1.0f) == -3.14159274f);
-  CHECK(bend_f32_fma(1e10f, 1e10f, -1e20f) == std::fma(1e10f, 1e10f, -1e20f));
-}

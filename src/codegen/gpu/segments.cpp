@@ -55,8 +55,6 @@ std::string host_only(Module& m, FuncId f) {
         if (p == Prim::F32Show || p == Prim::F32Read || p == Prim::ShowText || p == Prim::ShowU32 || p == Prim::ShowNat || p == Prim::ShowF32 ||
             p == Prim::ShowChar || p == Prim::ShowString)
           why = fmt::format("`{}` uses `{}`, which exists on the host only", name, prim_base(p).empty() ? prim_text(p) : prim_base(p));
-        if (p == Prim::F32Mod || (p >= Prim::F32Exp && p <= Prim::F32Atan2))
-          why = fmt::format("`{}` uses `{}`, which has no device form yet", name, prim_base(p));
         break;
       }
       case ExprKind::Const: case ExprKind::Str: case ExprKind::Struct: case ExprKind::Get: case ExprKind::Variant: case ExprKind::VariantGet:

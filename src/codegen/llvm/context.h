@@ -55,12 +55,18 @@ struct DeviceCode {
   bool emulated = false;           // the host module gets the machine compiled for the host
 };
 
+// Instructions that not every CPU has.
+struct CpuFeatures {
+  bool fma = true, rounding = true;
+};
+
 struct EmitOptions {
   TargetKind target = TargetKind::Host;
   bool threads = true;             // forks leave tasks to other workers; counts of what crosses them change atomically when others run
   std::string program_name;        // BendProgram::name
   bool launches = false;           // of device code: forks may be launched from the device
   DeviceCode* gpu = nullptr;       // null: a `!` is an ordinary call
+  CpuFeatures cpu;                 // set by the emit functions, from their machine
   const SourceMap* sources = nullptr;  // for the sites of run-time errors; null: no line numbers
 };
 // Never fails on a module the Flow verifier accepts.
@@ -89,7 +95,7 @@ struct Symbol {
   std::string name;
   void* address;
 };
-// What generated code may call: the functions of runtime/abi.def, the effects of runtime/effects.def, and libc's memory and rounding functions.
+// What generated code may call: the functions of runtime/abi.def, the effects of runtime/effects.def, and libc's memory functions.
 [[nodiscard]] std::vector<Symbol> runtime_symbols();
 
 // An object linked into this process. The program lives as long as this value.

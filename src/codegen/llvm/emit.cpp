@@ -157,7 +157,9 @@ IrModulePtr emit_module(const flow::Module& module, const Machine& machine, cons
   IrModulePtr out(new IrModule);
   out->module = std::make_unique<llvm::Module>(options.program_name.empty() ? "bend" : options.program_name, out->context);
   set_target(*out->module, machine);
-  ModuleEmitter(module, *out->module, options).run();
+  EmitOptions host = options;
+  host.cpu = cpu_features(machine);
+  ModuleEmitter(module, *out->module, host).run();
   return out;
 }
 

@@ -26,8 +26,6 @@ Leaves FuncEmitter::nat_checked(llvm::Value* value) {
   return {value};
 }
 
-Leaves FuncEmitter::runtime_f32(Rt function, llvm::ArrayRef<llvm::Value*> args) { return {m_.call_runtime(b_, function, args)}; }
-
 Leaves FuncEmitter::show_text(const flow::Node& node) {
   // The operand is a string constant (flow's contract); its bytes are printed, the String itself is never built.
   const VarId var = m_.flow.list(node.expr.args)[0];
@@ -47,6 +45,10 @@ Leaves FuncEmitter::prim(const flow::Node& node) {
   auto arg = [&](size_t i) { return scalar(args[i]); };
   auto less = [&] { return b_.CreateICmpULT(arg(0), arg(1)); };
   auto equal = [&] { return b_.CreateICmpEQ(arg(0), arg(1)); };
+  // Without the instruction LLVM would call libm.
+  auto rounding = [&](llvm::Intrinsic::ID id) -> Leaves {
+    return {m_.options.cpu.rounding ? b_.CreateUnaryIntrinsic(id, arg(0)) : m_.f32_function(b_, node.expr.prim, {arg(0)})};
+  };
   llvm::Value* zero32 = b_.getInt32(0);
   switch (node.expr.prim) {
     case Prim::U32Add: return {b_.CreateAdd(arg(0), arg(1), "", node.expr.in_range)};
@@ -118,29 +120,31 @@ Leaves FuncEmitter::prim(const flow::Node& node) {
     case Prim::F32Sub: return {b_.CreateFSub(arg(0), arg(1))};
     case Prim::F32Mul: return {b_.CreateFMul(arg(0), arg(1))};
     case Prim::F32Div: return {b_.CreateFDiv(arg(0), arg(1))};
-    case Prim::F32Mod: return runtime_f32(Rt::bend_f32_mod, {arg(0), arg(1)});
     case Prim::F32Sqrt: return {b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, arg(0))};
     case Prim::F32Neg: return {b_.CreateFNeg(arg(0))};
     case Prim::F32Abs: return {b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, arg(0))};
-    case Prim::F32Floor: return {b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, arg(0))};
-    case Prim::F32Ceil: return {b_.CreateUnaryIntrinsic(llvm::Intrinsic::ceil, arg(0))};
-    case Prim::F32Trunc: return {b_.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, arg(0))};
-    case Prim::F32Exp: return runtime_f32(Rt::bend_f32_exp, {arg(0)});
-    case Prim::F32Log: return runtime_f32(Rt::bend_f32_log, {arg(0)});
-    case Prim::F32Log2: return runtime_f32(Rt::bend_f32_log2, {arg(0)});
-    case Prim::F32Log10: return runtime_f32(Rt::bend_f32_log10, {arg(0)});
-    case Prim::F32Sin: return runtime_f32(Rt::bend_f32_sin, {arg(0)});
-    case Prim::F32Cos: return runtime_f32(Rt::bend_f32_cos, {arg(0)});
-    case Prim::F32Tan: return runtime_f32(Rt::bend_f32_tan, {arg(0)});
-    case Prim::F32Asin: return runtime_f32(Rt::bend_f32_asin, {arg(0)});
-    case Prim::F32Acos: return runtime_f32(Rt::bend_f32_acos, {arg(0)});
-    case Prim::F32Atan: return runtime_f32(Rt::bend_f32_atan, {arg(0)});
-    case Prim::F32Sinh: return runtime_f32(Rt::bend_f32_sinh, {arg(0)});
-    case Prim::F32Cosh: return runtime_f32(Rt::bend_f32_cosh, {arg(0)});
-    case Prim::F32Tanh: return runtime_f32(Rt::bend_f32_tanh, {arg(0)});
-    case Prim::F32Pow: return runtime_f32(Rt::bend_f32_pow, {arg(0), arg(1)});
-    case Prim::F32Atan2: return runtime_f32(Rt::bend_f32_atan2, {arg(0), arg(1)});
-    case Prim::F32Fma: return {b_.CreateIntrinsic(m_.f32, llvm::Intrinsic::fma, {arg(0), arg(1), arg(2)})};
+    case Prim::F32Floor: return rounding(llvm::Intrinsic::floor);
+    case Prim::F32Ceil: return rounding(llvm::Intrinsic::ceil);
+    case Prim::F32Trunc: return rounding(llvm::Intrinsic::trunc);
+    case Prim::F32Exp:
+    case Prim::F32Log:
+    case Prim::F32Log2:
+    case Prim::F32Log10:
+    case Prim::F32Sin:
+    case Prim::F32Cos:
+    case Prim::F32Tan:
+    case Prim::F32Asin:
+    case Prim::F32Acos:
+    case Prim::F32Atan:
+    case Prim::F32Sinh:
+    case Prim::F32Cosh:
+    case Prim::F32Tanh: return {m_.f32_function(b_, node.expr.prim, {arg(0)})};
+    case Prim::F32Mod:
+    case Prim::F32Pow:
+    case Prim::F32Atan2: return {m_.f32_function(b_, node.expr.prim, {arg(0), arg(1)})};
+    case Prim::F32Fma:
+      if (!m_.options.cpu.fma) return {m_.f32_function(b_, node.expr.prim, {arg(0), arg(1), arg(2)})};
+      return {b_.CreateIntrinsic(m_.f32, llvm::Intrinsic::fma, {arg(0), arg(1), arg(2)})};
     case Prim::F32IsEq: return {boolean(b_.CreateFCmpOEQ(arg(0), arg(1)))};
     case Prim::F32IsNe: return {boolean(b_.CreateFCmpUNE(arg(0), arg(1)))};
     case Prim::F32IsLt: return {boolean(b_.CreateFCmpOLT(arg(0), arg(1)))};

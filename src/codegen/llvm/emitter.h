@@ -94,6 +94,9 @@ class ModuleEmitter {
   llvm::CallInst* call_runtime(Builder& b, Rt function, llvm::ArrayRef<llvm::Value*> args);
   void fail(Builder& b, llvm::Value* worker, uint32_t error, const std::string& site);   // ends the block
 
+  // --- F32 functions (math.cpp) ---
+  [[nodiscard]] llvm::Value* f32_function(Builder& b, flow::Prim prim, llvm::ArrayRef<llvm::Value*> args);
+
   // --- references, objects (refs.cpp) ---
   [[nodiscard]] llvm::Value* ref_address(Builder& b, llvm::Value* word, flow::DataId data, uint32_t ctor);
   [[nodiscard]] llvm::Value* ref_address(Builder& b, llvm::Value* word, flow::DataId data);
@@ -356,7 +359,6 @@ class FuncEmitter {
   Leaves show_text(const flow::Node& node);
   llvm::Value* boolean(llvm::Value* bit);
   llvm::Value* cmp(llvm::Value* less, llvm::Value* equal);
-  Leaves runtime_f32(Rt function, llvm::ArrayRef<llvm::Value*> args);
   // emit_array.cpp
   Leaves array_prim(const flow::Node& node);
   Leaves atomic_prim(const flow::Node& node);

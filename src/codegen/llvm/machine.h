@@ -18,6 +18,7 @@ struct Machine {
   int optimize = 2;
 };
 
+[[nodiscard]] CpuFeatures cpu_features(const Machine& machine);    // of a host's machine
 void set_target(llvm::Module& module, const Machine& machine);   // triple, data layout, cpu attributes come from the machine
 
 }  // namespace bendc::codegen

@@ -1,5 +1,4 @@
 // Addresses of everything generated code may call, for the JIT. The lists are those of the declarations (abi.def, effects.def).
-#include <cmath>
 #include <cstring>
 
 #include "codegen/llvm/context.h"
@@ -47,16 +46,11 @@ std::vector<Symbol> runtime_symbols() {
 #include "codegen/llvm/asan.def"
 #undef BENDC_ASAN
 #endif
-  // What LLVM may call on its own: block operations, and roundings on CPUs without the instruction.
+  // What LLVM may call on its own.
   add("memcpy", static_cast<void* (*)(void*, const void*, size_t)>(&std::memcpy));
   add("memmove", static_cast<void* (*)(void*, const void*, size_t)>(&std::memmove));
   add("memset", static_cast<void* (*)(void*, int, size_t)>(&std::memset));
   add("memcmp", static_cast<int (*)(const void*, const void*, size_t)>(&std::memcmp));
-  add("floorf", static_cast<float (*)(float)>(&::floorf));
-  add("ceilf", static_cast<float (*)(float)>(&::ceilf));
-  add("truncf", static_cast<float (*)(float)>(&::truncf));
-  add("fmaf", static_cast<float (*)(float, float, float)>(&::fmaf));
-  add("sqrtf", static_cast<float (*)(float)>(&::sqrtf));
   return out;
 }
 

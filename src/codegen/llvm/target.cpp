@@ -5,6 +5,8 @@
 #include <llvm-c/TargetMachine.h>
 #include <llvm/IR/DataLayout.h>
 #include <llvm/IR/Module.h>
+#include <llvm/MC/MCSubtargetInfo.h>
+#include <llvm/Target/TargetMachine.h>
 #include <llvm/TargetParser/Triple.h>
 
 #include "codegen/llvm/machine.h"
@@ -59,6 +61,11 @@ MachinePtr host_machine(const MachineOptions& options, std::string& error) {
     return nullptr;
   }
   return out;
+}
+
+CpuFeatures cpu_features(const Machine& machine) {
+  const llvm::MCSubtargetInfo& info = *reinterpret_cast<llvm::TargetMachine*>(machine.target)->getMCSubtargetInfo();
+  return {info.checkFeatures("+fma"), info.checkFeatures("+sse4.1")};
 }
 
 void set_target(llvm::Module& module, const Machine& machine) {
