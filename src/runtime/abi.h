@@ -126,6 +126,7 @@ typedef struct BendObjectInfo {          /* indexed by object id */
   BendResume resume;                     /* request */
   uint32_t answer_size, answer_align;    /* request */
   const char* name;                      /* effect or def name */
+  const void* instance;                  /* closure without captures: the only object of its kind, immortal; else null */
 } BendObjectInfo;
 
 /* What the program can run on a device; gpu/device_abi.h has the machine. */

@@ -52,11 +52,18 @@ TEST_CASE("a loop whose body forks is lifted with its jumps") {
   CHECK(!has(flow::print_module(d.module), "jump j1"));
 }
 
-TEST_CASE("a closure keeps the call on the host and says why") {
+TEST_CASE("closures are nodes of one datatype and an application is a case over those that can get there") {
   DeviceModule d = split(
       "fn @code(%k: u32, %x: u32) -> u32 { let %s: u32 = u32.add(%k, %x) ret %s }\n"
+      "fn @host(%k: u32, %x: u32) -> u32 { let %f: f32 = u32.to_f32(%x) let %u: struct{} = show.f32(%f) ret %k }\n"
       "fn @f(%x: u32) -> u32 { let %c: fn(u32) -> u32 = closure @code(%x) let %r: u32 = apply(%c, %x) ret %r }\n"
-      "fn @main(%x: u32) -> u32 { let %r: u32 = call! @f(%x) let %one: u32 = 1 let %s: u32 = u32.add(%r, %one) ret %s }");
-  REQUIRE(d.entries.size() == 1);
-  CHECK(has(d.entries[0].refusal, "`f` handles a closure"));
+      "fn @g(%x: u32) -> u32 { let %c: fn(u32) -> u32 = closure @host(%x) let %r: u32 = apply(%c, %x) ret %r }\n"
+      "fn @main(%x: u32) -> u32 { let %r: u32 = call! @f(%x) let %q: u32 = call! @g(%x) let %s: u32 = u32.add(%r, %q) ret %s }");
+  REQUIRE(d.entries.size() == 2);
+  CHECK(flow::verify(d.module) == "");
+  CHECK(d.entries[0].refusal == "");
+  CHECK(has(d.entries[1].refusal, "`host` uses"));
+  const std::string text = flow::print_module(d.module);
+  CHECK(!has(text, "apply("));
+  CHECK(!has(text, "closure"));
 }

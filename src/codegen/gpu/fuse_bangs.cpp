@@ -78,6 +78,16 @@ class Fuser {
     }
   }
 
+  // Which closures an application meets is known only for a whole device module.
+  bool has_objects(FuncId func) {
+    bool any = false;
+    each_node(m_, m_.funcs[func].body, [&](NodeId at) {
+      const Node& n = m_.nodes[at];
+      any |= n.kind == NodeKind::Let && (n.expr.kind == ExprKind::Closure || n.expr.kind == ExprKind::Apply);
+    });
+    return any;
+  }
+
   // Nothing that `func` reaches keeps it off the device; fused with such a call, the other one would stay on the host too.
   bool runs_there(FuncId func) {
     auto [known, fresh] = runs_there_.try_emplace(func.index, true);
@@ -88,7 +98,7 @@ class Fuser {
     while (runs && !work.empty()) {
       const FuncId f = work.back();
       work.pop_back();
-      runs = host_only(m_, f).empty();
+      runs = host_only(m_, f).empty() && !has_objects(f);
       auto visit = [&](FuncId g) { if (seen.insert(g.index).second) work.push_back(g); };
       each_node(m_, m_.funcs[f].body, [&](NodeId at) {
         const Node& n = m_.nodes[at];

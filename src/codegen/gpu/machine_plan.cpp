@@ -30,7 +30,7 @@ class Planner {
       if (device_.reachable[i] && device_.async[i]) cuts(FuncId(i));
     for (const DeviceEntry& entry : device_.entries)
       if (entry.device.valid()) task(entry.device);
-    plan_.task_stride = (plan_.task_stride + 15) / 16 * 16;
+    plan_.task_stride = std::max<uint32_t>(BEND_TASK_HEADER, (plan_.task_stride + 15) / 16 * 16);   // not 0 when every target is refused: queues are divided into records
     return std::move(plan_);
   }
 

@@ -8,6 +8,7 @@
 
 #include "codegen/call_graph.h"
 #include "codegen/gpu/bounded_recursion.h"
+#include "codegen/gpu/defunctionalise.h"
 #include "codegen/ownership.h"
 #include "codegen/prim_types.h"
 #include "codegen/walk.h"
@@ -32,24 +33,12 @@ template <class F> void each_callee(Module& m, FuncId f, F&& visit) {
 
 std::string host_only(Module& m, FuncId f) {
   std::string why;
-  for (VarId param : m.funcs[f].params) {
-    const TypeKind kind = m.types[m.vars[param].type].kind;
-    if (kind == TypeKind::Fn || kind == TypeKind::Any)
-      why = fmt::format("`{}` handles a closure or a value whose type is known at run time only", m.funcs[f].name.substr(0, m.funcs[f].name.find('~')));
-  }
   each_node(m, m.funcs[f].body, [&](NodeId at) {
     const Node& n = m.nodes[at];
     if (n.kind != NodeKind::Let || !why.empty()) return;
     const std::string name = m.funcs[f].name.substr(0, m.funcs[f].name.find('~'));
-    const flow::TypeKind kind = m.types[m.vars[n.var].type].kind;
-    if (kind == TypeKind::Fn || kind == TypeKind::Any) {
-      why = fmt::format("`{}` handles a closure or a value whose type is known at run time only", name);
-      return;
-    }
     switch (n.expr.kind) {
       case ExprKind::Request: why = fmt::format("`{}` performs an effect", name); break;
-      case ExprKind::Apply: case ExprKind::Closure: why = fmt::format("`{}` uses a closure", name); break;
-      case ExprKind::Box: case ExprKind::Unbox: why = fmt::format("`{}` handles a value whose type is known at run time only", name); break;
       case ExprKind::Prim: {
         const Prim p = n.expr.prim;
         if (p == Prim::F32Show || p == Prim::F32Read || p == Prim::ShowText || p == Prim::ShowU32 || p == Prim::ShowNat || p == Prim::ShowF32 ||
@@ -58,7 +47,7 @@ std::string host_only(Module& m, FuncId f) {
         break;
       }
       case ExprKind::Const: case ExprKind::Str: case ExprKind::Struct: case ExprKind::Get: case ExprKind::Variant: case ExprKind::VariantGet:
-      case ExprKind::Con: case ExprKind::ConGet: case ExprKind::Call:
+      case ExprKind::Con: case ExprKind::ConGet: case ExprKind::Call: case ExprKind::Apply: case ExprKind::Closure: case ExprKind::Box: case ExprKind::Unbox:
         break;
     }
   });
@@ -316,30 +305,25 @@ DeviceModule split_segments(const Module& host) {
       for (const CallSite& call : n.calls) if (call.bang) want(call.func);
     });
 
+  std::vector<std::string> refused(m.funcs.size());
+  for (uint32_t i = 0; i < m.funcs.size(); ++i) refused[i] = host_only(m, FuncId(i));
+  const std::vector<BangTarget> decided = defunctionalise(m, targets, refused);
   const uint32_t count = m.funcs.size();
-  std::vector<std::string> refused(count);
-  for (uint32_t i = 0; i < count; ++i) refused[i] = host_only(m, FuncId(i));
   device.reachable.assign(count, false);
-  for (FuncId target : targets) {
-    std::vector<bool> seen(count, false);
-    std::vector<FuncId> work{target};
-    std::string why;
-    seen[target.index] = true;
-    while (!work.empty()) {
-      FuncId f = work.back();
-      work.pop_back();
-      if (why.empty()) why = refused[f.index];
-      each_callee(m, f, [&](FuncId g) {
-        if (!seen[g.index]) {
-          seen[g.index] = true;
-          work.push_back(g);
-        }
-      });
-    }
-    DeviceEntry entry{target, why.empty() ? target : FuncId(), why};
-    if (why.empty())
-      for (uint32_t i = 0; i < count; ++i) if (seen[i]) device.reachable[i] = true;
-    device.entries.push_back(std::move(entry));
+  std::vector<FuncId> work;
+  auto reach = [&](FuncId f) {
+    if (device.reachable[f.index]) return;
+    device.reachable[f.index] = true;
+    work.push_back(f);
+  };
+  for (const BangTarget& target : decided) {
+    device.entries.push_back({target.func, target.refusal.empty() ? target.func : FuncId(), target.refusal});
+    if (target.refusal.empty()) reach(target.func);
+  }
+  while (!work.empty()) {
+    const FuncId f = work.back();
+    work.pop_back();
+    each_callee(m, f, reach);
   }
 
   // Inside the device a `!` is an ordinary call.

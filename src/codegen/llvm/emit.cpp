@@ -35,7 +35,7 @@ ModuleEmitter::ModuleEmitter(const flow::Module& module, llvm::Module& llvm_modu
   sum_type_ = llvm::StructType::create(context, {i32, i32, ptr}, "BendSumInfo");
   ctor_type_ = llvm::StructType::create(context, {i32, i32, layout_type_, ptr}, "BendCtorInfo");
   data_type_ = llvm::StructType::create(context, {i32, i32, ptr, ptr}, "BendDataInfo");
-  object_type_ = llvm::StructType::create(context, {i32, i32, layout_type_, ptr, ptr, ptr, i32, i32, ptr}, "BendObjectInfo");
+  object_type_ = llvm::StructType::create(context, {i32, i32, layout_type_, ptr, ptr, ptr, i32, i32, ptr, ptr}, "BendObjectInfo");
   program_type_ = llvm::StructType::create(context, {i32, i32, ptr, ptr, ptr, i32, i32, ptr, ptr, ptr, ptr}, "BendProgram");
 
   llvm::MDBuilder md(context);
@@ -50,6 +50,8 @@ ModuleEmitter::ModuleEmitter(const flow::Module& module, llvm::Module& llvm_modu
   regions_[static_cast<size_t>(Region::Frame)] = nullptr;
   // A device thread's free lists hand array blocks out as nodes and back.
   if (on_device()) std::fill(std::begin(regions_), std::end(regions_), nullptr);
+  if (!on_device()) numbers_ = flow::number_objects(flow);
+  object_list_.resize(numbers_.shapes.size());
   objects_ = new llvm::GlobalVariable(ir, object_type_, true, llvm::GlobalValue::ExternalLinkage, nullptr, "bend.objects.pending");
 }
 

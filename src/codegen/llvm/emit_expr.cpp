@@ -64,15 +64,8 @@ Leaves FuncEmitter::expr(const flow::Node& node) {
       return m_.apply(b_, worker_, scalar(args[0]), value(args[1]), fn, area, false);
     }
     case ExprKind::Closure: {
+      if (args.empty()) return {llvm::ConstantExpr::getPtrToInt(m_.closure_instance(e.func), m_.i64)};
       const uint32_t object = m_.closure_id(e.func, static_cast<uint32_t>(args.size()));
-      if (args.empty()) {
-        // Nothing captured: one static object, never counted nor freed.
-        llvm::StructType* type = llvm::StructType::get(m_.context, {m_.i32, m_.i32});
-        llvm::Constant* row = llvm::ConstantStruct::get(type, {b_.getInt32(BEND_IMMORTAL), b_.getInt32(object)});
-        auto* variable = new llvm::GlobalVariable(m_.ir, type, true, llvm::GlobalValue::InternalLinkage, row, "bend.closure");
-        variable->setAlignment(llvm::Align(16));
-        return {llvm::ConstantExpr::getPtrToInt(variable, m_.i64)};
-      }
       std::vector<TypeId> types;
       std::vector<Leaves> fields;
       for (VarId var : args) {

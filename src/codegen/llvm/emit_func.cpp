@@ -98,6 +98,10 @@ void FuncEmitter::body(NodeId id) {
           fill_hole(node, *field);
           return;
         }
+        if (const std::optional<NodeId> last = literal_chain(id)) {
+          id = *last;
+          break;
+        }
         bind(node.var, expr(node));
         break;
       }
@@ -139,7 +143,7 @@ void FuncEmitter::body(NodeId id) {
         m_.fail(b_, worker_, static_cast<uint32_t>(node.imm), site());
         return;
     }
-    id = node.next;
+    id = m_.flow.nodes[id].next;
   }
 }
 

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "codegen/cpu/crossing.h"
@@ -16,6 +17,7 @@
 #include "codegen/flow.h"
 #include "codegen/llvm/context.h"
 #include "codegen/memory_layout.h"
+#include "codegen/objects.h"
 #include "runtime/abi.h"
 
 namespace bendc {
@@ -128,6 +130,7 @@ class ModuleEmitter {
   [[nodiscard]] llvm::Constant* layout_info(flow::TypeId type);
   [[nodiscard]] llvm::Constant* data_info(flow::DataId data);
   [[nodiscard]] uint32_t closure_id(flow::FuncId func, uint32_t captures);
+  [[nodiscard]] llvm::Constant* closure_instance(flow::FuncId func);          // of a closure without captures
   [[nodiscard]] uint32_t box_id(flow::TypeId type);
   [[nodiscard]] uint32_t request_id(flow::EffectId effect, flow::TypeId continuation);
   [[nodiscard]] llvm::Constant* text(const std::string& bytes);               // zero-terminated
@@ -216,6 +219,7 @@ class ModuleEmitter {
     llvm::Constant *code = nullptr, *handler = nullptr, *resume = nullptr;
     uint32_t answer_size = 0, answer_align = 0;
     std::string name;
+    llvm::Constant* instance = nullptr;
   };
   struct PlacedSlot {
     uint32_t offset, kind;
@@ -285,8 +289,8 @@ class ModuleEmitter {
   std::map<uint32_t, bool> direct_drops_;      // by datatype
   std::vector<llvm::Function*> runtime_;
   std::map<uint32_t, llvm::GlobalVariable*> layout_infos_, data_infos_;
-  std::map<std::pair<uint32_t, uint32_t>, uint32_t> closure_ids_;
-  std::map<uint32_t, uint32_t> box_ids_, request_ids_;
+  flow::ObjectTable numbers_;                  // of closures and boxes; requests follow
+  std::map<uint32_t, uint32_t> request_ids_;
   std::map<std::string, llvm::Constant*> texts_;
   std::map<uint32_t, llvm::Constant*> strings_;
   std::vector<Object> object_list_;
@@ -342,6 +346,8 @@ class FuncEmitter {
   void segment_cut(flow::NodeId id);
   // gpu_tables.cpp
   Leaves bang_call(flow::FuncId callee, Slice args);
+  // emit_literal.cpp
+  [[nodiscard]] std::optional<flow::NodeId> literal_chain(flow::NodeId id);
   // emit_expr.cpp
   Leaves expr(const flow::Node& node);
   Leaves call(flow::FuncId callee, Slice args) { return call(callee, args, sequential_); }
@@ -396,6 +402,7 @@ class FuncEmitter {
   Span span_;
   std::vector<Work> work_;
   std::map<uint32_t, JoinPoint> joins_;
+  std::set<uint32_t> not_literals_;                      // nodes inside chains that have been looked at
   std::map<uint32_t, uint32_t> string_of_;               // variables bound to string constants
   struct Token {
     uint32_t bytes, ctor;                                // of the node it was

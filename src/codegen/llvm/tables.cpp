@@ -16,7 +16,7 @@ using flow::TypeKind;
 
 // The LLVM struct types of these are built field by field in ModuleEmitter's constructor.
 static_assert(sizeof(BendSlot) == 16 && sizeof(BendLayout) == 24 && sizeof(BendSumInfo) == 16 && sizeof(BendCtorInfo) == 40);
-static_assert(sizeof(BendDataInfo) == 24 && sizeof(BendObjectInfo) == 72 && offsetof(BendObjectInfo, code) == 32);
+static_assert(sizeof(BendDataInfo) == 24 && sizeof(BendObjectInfo) == 80 && offsetof(BendObjectInfo, code) == 32);
 static_assert(sizeof(BendProgram) == 72);
 
 llvm::Constant* ModuleEmitter::constant(llvm::StructType* type, llvm::ArrayRef<llvm::Constant*> fields) {
@@ -214,10 +214,8 @@ llvm::Function* ModuleEmitter::emit_code(FuncId id, uint32_t captures) {
 }
 
 uint32_t ModuleEmitter::closure_id(FuncId func, uint32_t captures) {
-  auto [it, fresh] = closure_ids_.try_emplace({func.index, captures}, static_cast<uint32_t>(object_list_.size()));
-  if (!fresh) return it->second;
-  const uint32_t id = it->second;
-  object_list_.emplace_back();
+  const uint32_t id = numbers_.closures.at({func.index, captures});
+  if (object_list_[id].layout) return id;
   std::vector<TypeId> types;
   for (uint32_t i = 0; i < captures; ++i) types.push_back(flow.vars[flow.funcs[func].params[i]].type);
   Object object;
@@ -225,15 +223,22 @@ uint32_t ModuleEmitter::closure_id(FuncId func, uint32_t captures) {
   object.layout = object_layout(types);
   object.code = emit_code(func, captures);
   object.name = flow.funcs[func].name;
+  if (captures == 0) {
+    llvm::StructType* row = llvm::StructType::get(context, {i32, i32, i64});
+    auto* variable = new llvm::GlobalVariable(ir, row, true, llvm::GlobalValue::InternalLinkage,
+                                              llvm::ConstantStruct::get(row, {number(BEND_IMMORTAL), number(id), llvm::ConstantInt::get(i64, 0)}), "bend.closure");
+    variable->setAlignment(llvm::Align(16));
+    object.instance = variable;
+  }
   object_list_[id] = std::move(object);
   return id;
 }
 
+llvm::Constant* ModuleEmitter::closure_instance(FuncId func) { return object_list_[closure_id(func, 0)].instance; }
+
 uint32_t ModuleEmitter::box_id(TypeId type) {
-  auto [it, fresh] = box_ids_.try_emplace(type.index, static_cast<uint32_t>(object_list_.size()));
-  if (!fresh) return it->second;
-  const uint32_t id = it->second;
-  object_list_.emplace_back();
+  const uint32_t id = numbers_.boxes.at(type.index);
+  if (object_list_[id].layout) return id;
   Object object;
   object.kind = BEND_OBJECT_BOX;
   object.layout = object_layout({type});
@@ -318,7 +323,8 @@ void ModuleEmitter::emit_entry() {
   std::vector<llvm::Constant*> rows;
   for (const Object& object : object_list_) {
     rows.push_back(constant(object_type_, {number(object.kind), number(0), object.layout, object.code ? object.code : null, object.handler ? object.handler : null,
-                                           object.resume ? object.resume : null, number(object.answer_size), number(object.answer_align), text(object.name)}));
+                                           object.resume ? object.resume : null, number(object.answer_size), number(object.answer_align), text(object.name),
+                                           object.instance ? object.instance : null}));
   }
   llvm::Constant* table = global(llvm::ConstantArray::get(llvm::ArrayType::get(object_type_, rows.size()), rows), "bend.objects");
   objects_->replaceAllUsesWith(table);

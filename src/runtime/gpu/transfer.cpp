@@ -65,11 +65,11 @@ void walk(Transfer* t, const Visit& visit) {
   }
 }
 
-const BendLayout* object_layout(Transfer* t, const char* object) {
+const BendObjectInfo* object_info(Transfer* t, const char* object) {
   uint32_t id;
   memcpy(&id, object + 4, 4);
   const BendProgram* program = t->worker->runtime->program;
-  return id < program->object_count ? &program->objects[id].layout : nullptr;
+  return id < program->object_count ? &program->objects[id] : nullptr;
 }
 
 // ---- in ----
@@ -94,9 +94,8 @@ char* stage(Transfer* t, uint64_t bytes) {
 
 uint64_t device_address(Transfer* t, const char* staged) { return t->space->heap + static_cast<uint64_t>(staged - t->space->image.staging.at); }
 
-// The device address of a node or object.
-uint64_t send_node(Transfer* t, char* node, const BendLayout* layout, bool owned) {
-  bool shared = count_read(&count_of(node)) != 1;
+// The device address of a node or object. `shared`: it may be met again.
+uint64_t send_node(Transfer* t, char* node, const BendLayout* layout, bool owned, bool shared) {
   if (shared) {
     if (uint64_t* seen = t->memo.find(reinterpret_cast<uint64_t>(node))) {
       char* copy = reinterpret_cast<char*>(*seen);
@@ -174,7 +173,7 @@ void send_word(Transfer* t, const BendSlot* slot, char* place, bool owned) {
     case BEND_SLOT_DATA: {
       const BendDataInfo* data = static_cast<const BendDataInfo*>(slot->info);
       RefView view = view_ref(word, data);
-      if (view.node) word_at(place) = send_node(t, view.node, &data->ctors[view.ctor].layout, owned) | (word & kTagMask);
+      if (view.node) word_at(place) = send_node(t, view.node, &data->ctors[view.ctor].layout, owned, count_read(&count_of(view.node)) != 1) | (word & kTagMask);
       return;
     }
     case BEND_SLOT_ARRAY: {
@@ -185,7 +184,9 @@ void send_word(Transfer* t, const BendSlot* slot, char* place, bool owned) {
     case BEND_SLOT_OBJECT: {
       if (is_immediate(word)) return;
       char* object = reinterpret_cast<char*>(word);
-      word_at(place) = send_node(t, object, object_layout(t, object), owned);
+      // A closure without captures is one object for all; the device has one a reference, as for any other closure.
+      bool shared = count_read(&count_of(object)) != 1 && !object_info(t, object)->instance;
+      word_at(place) = send_node(t, object, &object_info(t, object)->layout, owned, shared);
       return;
     }
     case BEND_SLOT_SUM: return;
@@ -331,9 +332,9 @@ void receive_word(Transfer* t, const BendSlot* slot, char* place) {
     case BEND_SLOT_OBJECT: {
       if (is_immediate(word)) return;
       const char* view = image_view(t->space, word, 8, t->why);
-      const BendLayout* layout = view ? object_layout(t, view) : nullptr;
-      if (!layout) return broken(t);
-      word_at(place) = reinterpret_cast<uint64_t>(receive_node(t, word, layout));
+      const BendObjectInfo* info = view ? object_info(t, view) : nullptr;
+      if (!info) return broken(t);
+      word_at(place) = reinterpret_cast<uint64_t>(info->instance ? info->instance : receive_node(t, word, &info->layout));
       return;
     }
     case BEND_SLOT_SUM: return;
