@@ -10,6 +10,7 @@
 #include "codegen/llvm/sanitize.h"
 #include "codegen/llvm/sign_shift.h"
 #include "codegen/llvm/unroll_recursion.h"
+#include "codegen/llvm/wide_frames.h"
 #include "runtime/gpu/device_abi.h"
 
 namespace bendc::codegen {
@@ -71,7 +72,9 @@ std::string optimize_module(IrModule& module, const Machine& machine, int level)
     unroll_recursion(*module.module);
   }
   std::string problem = run_pipeline(module, machine, pipeline_of(level));
-  return problem.empty() ? sanitize_module(module, machine) : problem;
+  if (!problem.empty()) return problem;
+  align_wide_frames(*module.module);
+  return sanitize_module(module, machine);
 }
 
 }  // namespace bendc::codegen
