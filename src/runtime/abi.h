@@ -161,6 +161,9 @@ typedef struct BendGpuProgram {
   const char* statics;                   /* name of the device global that holds all immortal nodes, or null */
   void (*emulated_round)(void* control, uint32_t thread, uint32_t threads); /* or null */
   void (*emulated_task)(void* control, const void* record, uint32_t parallel, void* pending); /* or null: gpu/launch_abi.h */
+  void (*emulated_flat)(void* control, uint32_t warp, uint32_t warps); /* or null */
+  uint32_t group_stride;                 /* bytes of a BendGroup with its payload, a multiple of 16; 0: the program has no perfect trees */
+  uint32_t result_stride;                /* bytes of a warp's result, a multiple of 8 */
 } BendGpuProgram;
 
 enum BendMainKind { BEND_MAIN_IO = 1, BEND_MAIN_VALUE = 2 };

@@ -144,6 +144,15 @@ class Finder {
     }
     row.strategy = ForkStrategy::Host;
     shape(f, fork, row);
+    for (const PerfectTree& tree : device_.trees) {
+      if (tree.func != f) continue;
+      row.not_flat = tree.why;
+      if (!tree.why.empty()) continue;
+      row.strategy = ForkStrategy::Flat;
+      row.flat_from = tree.heavy ? 2 : tree.grain + BEND_LANE_BITS;
+      row.flat_leaves = 1u << tree.grain;
+      row.reason = fmt::format("its tree is perfect: the depth `{}` alone says how many leaves there are", m_.vars[m_.funcs[f].params[tree.measure]].name);
+    }
     return row;
   }
 
@@ -177,7 +186,6 @@ class Finder {
       return;
     }
     row.reason = fmt::format("every call makes `{}` smaller by {}", row.measure, *low);
-    row.not_flat = "one grid for a whole tree is not made by this version";
   }
 
   const Module& m_;

@@ -33,6 +33,7 @@ struct ForkSite {
   std::string measure;                    // the Nat that every call makes smaller; empty: none
   uint32_t bounded_depth = 0, bounded_calls = 0;  // below that size: ordinary calls in one thread, so many at most; 0: not bounded
   std::string unbounded;                  // why not
+  uint32_t flat_from = 0, flat_leaves = 0;  // flat: the least depth that is a grid, and the leaves of a thread
   std::string not_flat;                   // why not; empty when flat or on the CPU
   uint32_t task_bytes = 0, task_stride = 0, join_bytes = 0, frame_bytes = 0;  // 0: on the CPU
 };

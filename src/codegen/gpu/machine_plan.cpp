@@ -31,6 +31,8 @@ class Planner {
     for (const DeviceEntry& entry : device_.entries)
       if (entry.device.valid()) task(entry.device);
     plan_.task_stride = std::max<uint32_t>(BEND_TASK_HEADER, (plan_.task_stride + 15) / 16 * 16);   // not 0 when every target is refused: queues are divided into records
+    for (uint32_t i = 0; i < device_.trees.size(); ++i)
+      if (device_.trees[i].why.empty()) tree(i);
     return std::move(plan_);
   }
 
@@ -64,6 +66,15 @@ class Planner {
     FieldsLayout payload = record(func, BEND_TASK_HEADER);
     plan_.task_stride = std::max(plan_.task_stride, BEND_TASK_HEADER + payload.bytes);
     plan_.task_payload[func.index] = std::move(payload);
+  }
+
+  void tree(uint32_t index) {
+    const FuncId func = device_.trees[index].func;
+    plan_.tree_of[func.index] = static_cast<uint32_t>(plan_.trees.size());
+    TreePlan row{index, record(func, BEND_GROUP_HEADER)};
+    plan_.group_stride = std::max(plan_.group_stride, (BEND_GROUP_HEADER + row.payload.bytes + 15) / 16 * 16);
+    plan_.result_stride = std::max({plan_.result_stride, 8u, (layouts_.of(m_.funcs[func].result).size + 7) / 8 * 8});
+    plan_.trees.push_back(std::move(row));
   }
 
   void cuts(FuncId func) {

@@ -37,6 +37,12 @@ struct Segment {
   uint32_t cut = 0, child = 0;           // the others
 };
 
+// A perfect tree that may run as one grid (device_abi.h: BendGroup).
+struct TreePlan {
+  uint32_t tree = 0;                     // index into DeviceModule::trees
+  flow::FieldsLayout payload;            // of the function's parameters; offsets from the record's start
+};
+
 struct MachinePlan {
   std::vector<Segment> segments;
   std::vector<Cut> cuts;
@@ -45,6 +51,9 @@ struct MachinePlan {
   std::map<uint32_t, flow::FieldsLayout> task_payload;  // by function that a task starts with; offsets from the record's start
   uint32_t words32 = 0, words64 = 0;     // arguments of the widest segment
   uint32_t task_stride = 0;
+  std::vector<TreePlan> trees;
+  std::map<uint32_t, uint32_t> tree_of;  // by function: index into trees
+  uint32_t group_stride = 0, result_stride = 0;  // 0: no trees
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
 };
 

@@ -351,6 +351,12 @@ DeviceModule split_segments(const Module& host) {
     }
   }
 
+  device.trees = find_perfect_trees(m, device.reachable, device.async);
+  device.inlined.assign(count, false);
+  device.inlined.resize(m.funcs.size(), true);
+  device.reachable.resize(m.funcs.size(), true);
+  device.async.resize(m.funcs.size(), false);
+
   BoundedCopies bounded = bound_recursion(m, device.reachable, device.async);
   device.reachable.resize(m.funcs.size(), true);
   device.async.resize(m.funcs.size(), false);
@@ -365,6 +371,7 @@ DeviceModule split_segments(const Module& host) {
   device.reachable.resize(m.funcs.size(), true);
   device.async.resize(m.funcs.size(), true);
   device.copy.resize(m.funcs.size(), false);
+  device.inlined.resize(m.funcs.size(), false);
   return device;
 }
 

@@ -13,6 +13,7 @@
 
 #include "codegen/flow.h"
 #include "codegen/gpu/bounded_recursion.h"
+#include "codegen/gpu/perfect_trees.h"
 
 namespace bendc {
 
@@ -27,7 +28,9 @@ struct DeviceModule {
   std::vector<bool> reachable;   // by FuncId
   std::vector<bool> async;       // by FuncId: runs as segments
   std::vector<bool> copy;        // by FuncId: made by bound_recursion; called, never inlined: copies call copies many times
+  std::vector<bool> inlined;     // by FuncId: made by find_perfect_trees, always part of the grid's kernel
   std::vector<BoundedRecursion> bounded;
+  std::vector<PerfectTree> trees;
   std::vector<DeviceEntry> entries;
 };
 

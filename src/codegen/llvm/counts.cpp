@@ -49,7 +49,7 @@ void ModuleEmitter::retain_node(Builder& b, llvm::Value* worker, llvm::Value* no
 }
 
 void ModuleEmitter::retain(Builder& b, llvm::Value* worker, TypeId id, LeafSpan leaves, llvm::Value* amount) {
-  if (!flow.owned || !layouts.of(id).counted) return;
+  if (!flow.owned || counts_off_ || !layouts.of(id).counted) return;
   if (!amount) amount = number(1);
   const flow::Type& type = flow.types[id];
   switch (type.kind) {
@@ -69,12 +69,9 @@ void ModuleEmitter::retain(Builder& b, llvm::Value* worker, TypeId id, LeafSpan 
       return;
     }
     case TypeKind::Array: {
+      if (on_device()) return device_retain_array(b, type.parts[0], leaves[0], amount);
       llvm::Value* block_word = b.CreateAnd(leaves[0], BEND_ARRAY_ADDRESS);
       llvm::Value* header = b.CreateIntToPtr(block_word, ptr);
-      if (on_device()) {
-        device_add(b, header, amount);
-        return;
-      }
       by_workers(
           b, worker, crosses(id), [&] { b.CreateAtomicRMW(llvm::AtomicRMWInst::Add, header, amount, llvm::Align(4), llvm::AtomicOrdering::Monotonic); },
           [&] { store(b, b.CreateAdd(load(b, i32, header, 0, Region::ArrayHeader), amount), header, 0, Region::ArrayHeader); });
@@ -156,7 +153,7 @@ llvm::Function* ModuleEmitter::retain_helper(TypeId id) {
 }
 
 void ModuleEmitter::release(Builder& b, llvm::Value* worker, TypeId id, LeafSpan leaves) {
-  if (!flow.owned || !layouts.of(id).counted) return;
+  if (!flow.owned || counts_off_ || !layouts.of(id).counted) return;
   const flow::Type& type = flow.types[id];
   switch (type.kind) {
     case TypeKind::U32:

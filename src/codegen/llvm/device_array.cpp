@@ -18,6 +18,31 @@ llvm::Value* ModuleEmitter::device_block_bytes(Builder& b, TypeId element, llvm:
   return b.CreateAnd(b.CreateAdd(slots, llvm::ConstantInt::get(i64, BEND_ARRAY_HEADER + 7)), ~uint64_t{7});
 }
 
+// Large blocks are never freed during a call and unboxed slots hold nothing to give up, so nobody reads such a block's count: whether a handle
+// is of that kind shows in its top byte alone, and forks and joins of big arrays need no atomic. Null: the count of every block matters.
+llvm::Value* ModuleEmitter::device_is_uncounted(Builder& b, TypeId element, llvm::Value* word) {
+  const flow::TypeLayout& layout = layouts.of(element);
+  if (layout.counted) return nullptr;
+  if (layout.size == 0) return nullptr;   // every block is small
+  uint64_t log2 = 0;
+  while (BEND_ARRAY_HEADER + (uint64_t{layout.size} << log2) <= BEND_DEVICE_SMALL) ++log2;
+  return b.CreateICmpUGE(word, llvm::ConstantInt::get(i64, log2 << BEND_ARRAY_SHIFT));
+}
+
+void ModuleEmitter::device_retain_array(Builder& b, TypeId element, llvm::Value* word, llvm::Value* amount) {
+  llvm::BasicBlock* done = nullptr;
+  if (llvm::Value* uncounted = device_is_uncounted(b, element, word)) {
+    llvm::BasicBlock* counted = block(b, "small_array");
+    done = block(b, "kept_array");
+    b.CreateCondBr(uncounted, done, counted);
+    b.SetInsertPoint(counted);
+  }
+  device_add(b, device_block(b, word), amount);
+  if (!done) return;
+  b.CreateBr(done);
+  b.SetInsertPoint(done);
+}
+
 // visit(builder, index) for index in [0, count), count at least 1.
 void ModuleEmitter::device_loop(Builder& b, llvm::Value* count, const std::function<void(Builder&, llvm::Value*)>& visit) {
   llvm::BasicBlock *entry = b.GetInsertBlock(), *loop = block(b, "slots"), *done = block(b, "slots_done");
@@ -95,7 +120,17 @@ void ModuleEmitter::device_release_array(Builder& b, llvm::Value* worker, TypeId
     body.SetInsertPoint(done);
     body.CreateRetVoid();
   });
+  llvm::BasicBlock* done = nullptr;
+  if (llvm::Value* uncounted = device_is_uncounted(b, element, word)) {
+    llvm::BasicBlock* counted = block(b, "small_array");
+    done = block(b, "released_array");
+    b.CreateCondBr(uncounted, done, counted);
+    b.SetInsertPoint(counted);
+  }
   b.CreateCall(function, {worker, word})->setCallingConv(function->getCallingConv());
+  if (!done) return;
+  b.CreateBr(done);
+  b.SetInsertPoint(done);
 }
 
 llvm::Value* ModuleEmitter::device_array_alloc(Builder& b, llvm::Value* worker, llvm::Value* depth, TypeId element, const std::string& site) {
@@ -131,6 +166,13 @@ void ModuleEmitter::device_array_consumed(Builder& b, llvm::Value* worker, llvm:
   llvm::Function* function = helper("bend.consumed.A" + std::to_string(element.index), llvm::FunctionType::get(void_type, {ptr, i64}, false), [&](llvm::Function* fn, Builder& body) {
     fn->addFnAttr(llvm::Attribute::NoInline);
     llvm::Value* source = fn->getArg(1);
+    if (llvm::Value* uncounted = device_is_uncounted(body, element, source)) {
+      llvm::BasicBlock *large = block(body, "large"), *counted = block(body, "counted");
+      body.CreateCondBr(uncounted, large, counted);
+      body.SetInsertPoint(large);
+      body.CreateRetVoid();
+      body.SetInsertPoint(counted);
+    }
     llvm::Value* address = device_block(body, source);
     llvm::BasicBlock *unique = block(body, "unique"), *shared = block(body, "shared"), *done = block(body, "done");
     body.CreateCondBr(is_unique(body, address, false), unique, shared);

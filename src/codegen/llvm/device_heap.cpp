@@ -116,8 +116,9 @@ llvm::Function* ModuleEmitter::device_refill() {
 // The place of the free list for nodes of `bytes` (a constant or not).
 llvm::Value* ModuleEmitter::device_list(Builder& b, llvm::Value* worker, llvm::Value* bytes) {
   llvm::Value* thread = b.CreateIntToPtr(load(b, i64, worker, kDeviceWorkerThread, Region::Frame), ptr);
-  llvm::Value* lists = b.CreateConstInBoundsGEP1_64(i8, thread, offsetof(BendDeviceThread, free_lists));
-  return b.CreateInBoundsGEP(i8, lists, {bytes});   // class c = bytes / 8, entries of 8 bytes
+  const uint32_t shift = device_record_shift();
+  llvm::Value* lists = b.CreateConstInBoundsGEP1_64(i8, thread, offsetof(BendDeviceThread, free_lists) << shift);
+  return b.CreateInBoundsGEP(i8, lists, {b.CreateShl(bytes, shift)});   // class c = bytes / 8, a word each
 }
 
 void ModuleEmitter::build_device_alloc(llvm::Function* fn, Builder& body, llvm::Value* bytes, bool small_only) {

@@ -124,6 +124,7 @@ llvm::Function* ModuleEmitter::declare_function(FuncId id, const char* suffix) {
   mark_function(function);
   mark_worker(function);
   if (on_device() && options.gpu->device->copy[id.index]) function->addFnAttr(llvm::Attribute::NoInline);
+  if (options.target == TargetKind::Device && options.gpu->device->inlined[id.index]) function->addFnAttr(llvm::Attribute::AlwaysInline);
   function->setCallingConv(on_device() ? llvm::CallingConv::C : tails.cyclic[id.index] ? llvm::CallingConv::Tail : llvm::CallingConv::Fast);
   // Where a short recursive function lies in its cache lines is worth up to a third (fib: 0.26 s at the start of one, 0.35 s elsewhere).
   if (*suffix) function->setAlignment(llvm::Align(64));

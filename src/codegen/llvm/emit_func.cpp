@@ -1,4 +1,5 @@
 // Statements and control flow of one function. Arms and join bodies go to a work list, so that deep matches cost no stack.
+#include "codegen/llvm/emit_grid.h"
 #include "codegen/llvm/emitter.h"
 #include "support/internal.h"
 
@@ -20,8 +21,11 @@ void FuncEmitter::run() {
   worker_ = fn_->getArg(0);
   if (m_.on_device() && m_.is_async(id_)) state_ = fn_->getArg(1);
   unsigned next = 1;
-  if (state_) take_segment_params();
-  else if (m_.returns_indirect(func_.result)) out_ = fn_->getArg(next++);
+  if (state_) {
+    GridEmitter(m_).offer(b_, worker_, state_, id_);
+    take_segment_params();
+  }
+  if (!state_ && m_.returns_indirect(func_.result)) out_ = fn_->getArg(next++);
   for (VarId param : func_.params) {
     if (state_) break;
     Leaves leaves;

@@ -5,6 +5,7 @@
 
 #include "codegen/gpu/machine_plan.h"
 #include "codegen/llvm/device.h"
+#include "codegen/llvm/emit_grid.h"
 #include "codegen/llvm/emit_launch.h"
 #include "codegen/llvm/emitter.h"
 #include "codegen/llvm/names.h"
@@ -146,6 +147,33 @@ llvm::Value* ModuleEmitter::device_append(Builder& b, llvm::Value* cursor, uint3
   return call;
 }
 
+// log2 of the distance of a thread record's words, in words.
+uint32_t ModuleEmitter::device_record_shift() const { return options.target == TargetKind::Device && !options.launches ? BEND_LANE_BITS : 0; }
+
+llvm::Value* ModuleEmitter::open_device_thread(Builder& b, llvm::Value* control, llvm::Value* thread, llvm::Value*& own_record) {
+  llvm::BasicBlock& top = b.GetInsertBlock()->getParent()->getEntryBlock();
+  Builder entry(&top, top.begin());
+  llvm::AllocaInst* worker = entry.CreateAlloca(i8, number(kDeviceWorkerBytes));
+  worker->setAlignment(llvm::Align(8));
+  const uint32_t shift = device_record_shift();
+  llvm::Value* records = load(b, i64, control, offsetof(BendDeviceControl, threads), Region::Frame);
+  llvm::Value* warp = b.CreateMul(b.CreateZExt(b.CreateLShr(thread, shift), i64), llvm::ConstantInt::get(i64, sizeof(BendDeviceThread) << shift));
+  llvm::Value* lane = b.CreateMul(b.CreateZExt(b.CreateAnd(thread, (1u << shift) - 1), i64), llvm::ConstantInt::get(i64, 8));
+  llvm::Value* own = b.CreateAdd(b.CreateAdd(records, warp), lane);
+  own_record = b.CreateIntToPtr(own, ptr);
+  store(b, b.CreatePtrToInt(control, i64), worker, kDeviceWorkerControl, Region::Frame);
+  store(b, own, worker, kDeviceWorkerThread, Region::Frame);
+  store(b, load(b, i64, own_record, offsetof(BendDeviceThread, bump) << shift, Region::Frame), worker, kDeviceWorkerBump, Region::Frame);
+  store(b, load(b, i64, own_record, offsetof(BendDeviceThread, limit) << shift, Region::Frame), worker, kDeviceWorkerLimit, Region::Frame);
+  return worker;
+}
+
+void ModuleEmitter::close_device_thread(Builder& b, llvm::Value* worker, llvm::Value* own_record) {
+  const uint32_t shift = device_record_shift();
+  store(b, load(b, i64, worker, kDeviceWorkerBump, Region::Frame), own_record, offsetof(BendDeviceThread, bump) << shift, Region::Frame);
+  store(b, load(b, i64, worker, kDeviceWorkerLimit, Region::Frame), own_record, offsetof(BendDeviceThread, limit) << shift, Region::Frame);
+}
+
 // Takes the tasks of one thread, by stride.
 llvm::Function* ModuleEmitter::emit_round(llvm::Function* machine) {
   const bool gpu = options.target == TargetKind::Device;
@@ -168,20 +196,22 @@ llvm::Function* ModuleEmitter::emit_round(llvm::Function* machine) {
     threads = round->getArg(2);
   }
   auto field = [&](llvm::Type* type, size_t offset) { return load(b, type, control, static_cast<uint32_t>(offset), Region::Frame); };
-  llvm::AllocaInst* worker = b.CreateAlloca(i8, number(kDeviceWorkerBytes));
-  worker->setAlignment(llvm::Align(8));
-  llvm::AllocaInst* state = b.CreateAlloca(state_type());
-  llvm::Value* own = b.CreateAdd(field(i64, offsetof(BendDeviceControl, threads)), b.CreateMul(b.CreateZExt(thread, i64), llvm::ConstantInt::get(i64, sizeof(BendDeviceThread))));
-  llvm::Value* own_record = b.CreateIntToPtr(own, ptr);
-  store(b, b.CreatePtrToInt(control, i64), worker, kDeviceWorkerControl, Region::Frame);
-  store(b, own, worker, kDeviceWorkerThread, Region::Frame);
-  store(b, load(b, i64, own_record, offsetof(BendDeviceThread, bump), Region::Frame), worker, kDeviceWorkerBump, Region::Frame);
-  store(b, load(b, i64, own_record, offsetof(BendDeviceThread, limit), Region::Frame), worker, kDeviceWorkerLimit, Region::Frame);
+  // Most threads of a narrow round have nothing to do and touch nothing.
+  llvm::Value* count = field(i32, offsetof(BendDeviceControl, in_count));
+  llvm::BasicBlock *some = block(b, "some"), *none = block(b, "none");
+  b.CreateCondBr(b.CreateICmpULT(thread, count), some, none);
+  b.SetInsertPoint(none);
+  b.CreateRetVoid();
+  b.SetInsertPoint(some);
+  llvm::Value* own_record = nullptr;
+  llvm::Value* worker = open_device_thread(b, control, thread, own_record);
+  Builder top(&round->getEntryBlock(), round->getEntryBlock().begin());
+  llvm::AllocaInst* state = top.CreateAlloca(state_type());
   set_state(b, state, kStateParallel, b.CreateZExt(b.CreateICmpEQ(field(i32, offsetof(BendDeviceControl, mode)), number(BEND_MODE_PARALLEL)), i32));
   llvm::Value* budget = field(i32, offsetof(BendDeviceControl, budget));
   set_state(b, state, kStateBudget, b.CreateSelect(b.CreateICmpEQ(budget, number(0)), number(~0u), budget));
   llvm::Value* queue = b.CreateIntToPtr(field(i64, offsetof(BendDeviceControl, in_queue)), ptr);
-  llvm::Value* count = field(i32, offsetof(BendDeviceControl, in_count));
+  llvm::Value* resumes = field(i32, offsetof(BendDeviceControl, in_resume_count));
 
   llvm::BasicBlock *entry = b.GetInsertBlock(), *next = block(b, "next"), *look = block(b, "look"), *take = block(b, "take"), *step = block(b, "step"), *done = block(b, "done");
   b.CreateBr(next);
@@ -192,12 +222,29 @@ llvm::Function* ModuleEmitter::emit_round(llvm::Function* machine) {
   b.SetInsertPoint(look);
   llvm::LoadInst* error = b.CreateAlignedLoad(i64, b.CreateConstGEP1_64(i8, control, offsetof(BendDeviceControl, error)), llvm::Align(8));
   error->setAtomic(llvm::AtomicOrdering::Monotonic, device_scope());
-  llvm::Value* task = b.CreateInBoundsGEP(i8, queue, {b.CreateMul(b.CreateZExt(index, i64), llvm::ConstantInt::get(i64, options.gpu->plan->task_stride))});
   b.CreateCondBr(b.CreateICmpEQ(error, llvm::ConstantInt::get(i64, 0)), take, done);
   b.SetInsertPoint(take);
+  llvm::Value* task = nullptr;
+  llvm::BasicBlock* run = block(b, "run");
+  if (!options.gpu->plan->trees.empty()) {
+    // Frames and joins whose awaited tree has come: their own segment goes on.
+    static_assert(offsetof(BendFrame, segment) == offsetof(BendJoin, segment) && offsetof(BendFrame, parent) == offsetof(BendJoin, parent));
+    llvm::BasicBlock *resume = block(b, "resume"), *begin = block(b, "begin");
+    b.CreateCondBr(b.CreateICmpULT(index, resumes), resume, begin);
+    b.SetInsertPoint(resume);
+    llvm::Value* list = b.CreateIntToPtr(field(i64, offsetof(BendDeviceControl, in_resumes)), ptr);
+    llvm::Value* waiting = load(b, i64, b.CreateInBoundsGEP(i64, list, {b.CreateZExt(index, i64)}), 0, Region::Frame);
+    set_state(b, state, kStateRecord, waiting);
+    set_state(b, state, kStateSegment, load(b, i32, b.CreateIntToPtr(waiting, ptr), offsetof(BendFrame, segment), Region::Frame));
+    b.CreateBr(run);
+    b.SetInsertPoint(begin);
+  }
+  task = b.CreateInBoundsGEP(i8, queue, {b.CreateMul(b.CreateZExt(b.CreateSub(index, resumes), i64), llvm::ConstantInt::get(i64, options.gpu->plan->task_stride))});
   set_state(b, state, kStateParent, load(b, i64, task, offsetof(BendTaskRecord, parent), Region::Frame));
   set_state(b, state, kStateRecord, b.CreatePtrToInt(task, i64));
   set_state(b, state, kStateSegment, load(b, i32, task, offsetof(BendTaskRecord, segment), Region::Frame));
+  b.CreateBr(run);
+  b.SetInsertPoint(run);
   set_state(b, state, kStateSteps, number(0));
   b.CreateCall(machine, {worker, state});
   b.CreateBr(step);
@@ -205,22 +252,29 @@ llvm::Function* ModuleEmitter::emit_round(llvm::Function* machine) {
   index->addIncoming(b.CreateAdd(index, threads), step);
   b.CreateBr(next);
   b.SetInsertPoint(done);
-  store(b, load(b, i64, worker, kDeviceWorkerBump, Region::Frame), own_record, offsetof(BendDeviceThread, bump), Region::Frame);
-  store(b, load(b, i64, worker, kDeviceWorkerLimit, Region::Frame), own_record, offsetof(BendDeviceThread, limit), Region::Frame);
+  close_device_thread(b, worker, own_record);
   b.CreateRetVoid();
   return round;
 }
 
 ModuleEmitter::DeviceFunctions ModuleEmitter::run_device() {
   declare_functions();
-  for (uint32_t i = 0; i < flow.funcs.size(); ++i)
-    if (options.gpu->device->reachable[i]) FuncEmitter(*this, FuncId(i), false).run();
+  std::vector<bool> steps(flow.funcs.size(), false);
+  for (const PerfectTree& tree : options.gpu->device->trees)
+    if (tree.why.empty()) steps[tree.step.index] = true;
+  for (uint32_t i = 0; i < flow.funcs.size(); ++i) {
+    if (!options.gpu->device->reachable[i]) continue;
+    counts_off_ = steps[i];
+    FuncEmitter(*this, FuncId(i), false).run();
+  }
+  counts_off_ = false;
   llvm::Function* machine = emit_machine();
   DeviceFunctions out;
   if (options.launches && options.target == TargetKind::Device) {
     (void)LaunchEmitter(*this).kernel(machine);
   } else {
     out.round = emit_round(machine);
+    out.flat = GridEmitter(*this).kernel();
     if (options.launches) out.task = LaunchEmitter(*this).emulated(machine);
   }
   finish_device_heap();

@@ -153,6 +153,7 @@ class ModuleEmitter {
   struct DeviceFunctions {
     llvm::Function* round = nullptr;             // kernel or emulated; null in a launch module
     llvm::Function* task = nullptr;              // emulated, for nested launches
+    llvm::Function* flat = nullptr;              // null without perfect trees
   };
   // --- `!` on the host (gpu_tables.cpp) ---
   [[nodiscard]] llvm::Constant* gpu_entry(flow::FuncId func);
@@ -172,6 +173,7 @@ class ModuleEmitter {
   [[nodiscard]] llvm::Function* device_release_ref(flow::TypeId type);
   [[nodiscard]] llvm::Value* device_string(Builder& b, llvm::Value* worker, uint32_t index);
   // --- devices: arrays (device_array.cpp) ---
+  void device_retain_array(Builder& b, flow::TypeId element, llvm::Value* word, llvm::Value* amount);
   void device_release_array(Builder& b, llvm::Value* worker, flow::TypeId element, llvm::Value* word);
   [[nodiscard]] llvm::Value* device_array_alloc(Builder& b, llvm::Value* worker, llvm::Value* depth, flow::TypeId element, const std::string& site);
   [[nodiscard]] llvm::Value* device_array_clone(Builder& b, llvm::Value* worker, llvm::Value* word, flow::TypeId element);
@@ -180,6 +182,10 @@ class ModuleEmitter {
   [[nodiscard]] llvm::Value* device_array_node(Builder& b, llvm::Value* worker, llvm::Value* low, llvm::Value* high, flow::TypeId element, const std::string& site);
   // --- devices: the machine (emit_machine.cpp, emit_segment.cpp) ---
   DeviceFunctions run_device();
+  // The thread's BendDeviceThread in a worker record of its own, and back.
+  [[nodiscard]] llvm::Value* open_device_thread(Builder& b, llvm::Value* control, llvm::Value* thread, llvm::Value*& own_record);
+  [[nodiscard]] uint32_t device_record_shift() const;
+  void close_device_thread(Builder& b, llvm::Value* worker, llvm::Value* own_record);
   [[nodiscard]] bool is_async(flow::FuncId id) const;
   [[nodiscard]] llvm::FunctionType* segment_type();
   [[nodiscard]] llvm::Function* declare_segment(flow::FuncId id);
@@ -213,6 +219,7 @@ class ModuleEmitter {
   llvm::Type *i1, *i8, *i32, *i64, *f32, *ptr, *void_type;
 
  private:
+  friend class GridEmitter;
   struct Object {
     uint32_t kind = 0;
     llvm::Constant* layout = nullptr;
@@ -264,6 +271,7 @@ class ModuleEmitter {
   [[nodiscard]] uint32_t device_kind(flow::DataId data, uint32_t ctor);
   void finish_device_heap();
   [[nodiscard]] llvm::Value* device_block(Builder& b, llvm::Value* word);
+  [[nodiscard]] llvm::Value* device_is_uncounted(Builder& b, flow::TypeId element, llvm::Value* word);
   [[nodiscard]] llvm::Value* device_block_bytes(Builder& b, flow::TypeId element, llvm::Value* log2);
   void device_loop(Builder& b, llvm::Value* count, const std::function<void(Builder&, llvm::Value*)>& visit);
   [[nodiscard]] llvm::Value* device_slot(Builder& b, flow::TypeId element, llvm::Value* block_address, llvm::Value* index);
@@ -283,6 +291,7 @@ class ModuleEmitter {
   std::vector<std::pair<flow::DataId, uint32_t>> device_kind_list_;
   llvm::Function* device_drop_fields_ = nullptr;
   llvm::StructType* state_type_ = nullptr;
+  bool counts_off_ = false;                    // while functions are emitted whose callers keep the counts of what they pass through
   llvm::GlobalVariable* gpu_entries_ = nullptr;
   std::vector<llvm::Function*> functions_, sequential_;
   std::map<std::string, llvm::Function*> helpers_;

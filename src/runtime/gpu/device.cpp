@@ -149,17 +149,23 @@ bool device_load(Device* device, const BendGpuProgram* program, Message* why) {
     why->text("the program holds no code for compute capability ").number(static_cast<uint64_t>(device->major)).text(".").number(static_cast<uint64_t>(device->minor));
     return false;
   }
-  int local = 0, registers = 0, blocks = 0;
+  int local = 0, registers = 0, blocks = 0, flat_local = 0, flat_registers = 0, flat_blocks = 0;
   if (!load_image(device, "the program's device code", code->bytes, &device->module, why) ||
       !check(device, "cuModuleGetFunction " BEND_KERNEL_NAME, d.module_function(&device->round, device->module, BEND_KERNEL_NAME), why) ||
       !check(device, "cuFuncGetAttribute", d.function_attribute(&local, kFunctionLocalBytes, device->round), why) ||
       !check(device, "cuFuncGetAttribute", d.function_attribute(&registers, kFunctionRegisters, device->round), why))
     return false;
+  if (program->group_stride > 0 && (!check(device, "cuModuleGetFunction " BEND_FLAT_KERNEL_NAME, d.module_function(&device->flat, device->module, BEND_FLAT_KERNEL_NAME), why) ||
+                                    !check(device, "cuFuncGetAttribute", d.function_attribute(&flat_local, kFunctionLocalBytes, device->flat), why) ||
+                                    !check(device, "cuFuncGetAttribute", d.function_attribute(&flat_registers, kFunctionRegisters, device->flat), why)))
+    return false;
+  if (flat_local > local) local = flat_local;
   size_t stack = 0;
   if (!check(device, "cuCtxGetLimit", d.context_get_limit(&stack, kLimitStack), why)) return false;
   if (static_cast<size_t>(local) > stack && !check(device, "cuCtxSetLimit", d.context_limit(kLimitStack, static_cast<size_t>(local)), why)) return false;
   if (!check(device, "cuOccupancyMaxActiveBlocksPerMultiprocessor", d.occupancy(&blocks, device->round, BEND_BLOCK_THREADS, 0), why)) return false;
-  if (blocks < 1) {
+  if (device->flat && !check(device, "cuOccupancyMaxActiveBlocksPerMultiprocessor", d.occupancy(&flat_blocks, device->flat, BEND_BLOCK_THREADS, 0), why)) return false;
+  if (blocks < 1 || (device->flat && flat_blocks < 1)) {
     why->text("the program's kernel needs more registers or memory than a processor of ").text(device->name).text(" has");
     return false;
   }
@@ -167,6 +173,8 @@ bool device_load(Device* device, const BendGpuProgram* program, Message* why) {
   device->local_bytes = static_cast<uint32_t>(local);
   device->registers = static_cast<uint32_t>(registers);
   device->blocks = static_cast<uint32_t>(blocks) * static_cast<uint32_t>(device->processors);
+  device->flat_blocks = static_cast<uint32_t>(flat_blocks) * static_cast<uint32_t>(device->processors);
+  device->flat_registers = static_cast<uint32_t>(flat_registers);
   if (program->statics) {
     size_t bytes = 0;
     if (!check(device, "cuModuleGetGlobal", d.module_global(&device->statics, &bytes, device->module, program->statics), why)) return false;

@@ -24,10 +24,13 @@ struct Device {
   void* selftest;
   void* module;              // the program's
   void* round;
+  void* flat;                // null: the program has no perfect trees
   uint32_t arch;             // of the code that was loaded
   uint32_t local_bytes;      // of the round kernel, a thread
   uint32_t registers;
   uint32_t blocks;           // resident blocks of the round kernel on the whole device
+  uint32_t flat_blocks;      // of the flat kernel
+  uint32_t flat_registers;
   uint64_t statics;          // address of the immortal nodes, 0: none
   uint64_t statics_bytes;
 };

@@ -25,6 +25,16 @@
    OUT overflow: a thread that gets out positions p..p+k-1 with p + k > queue_capacity runs the fork sequentially and writes a record with
    segment BEND_SEGMENT_NONE into each of its positions below queue_capacity; out_count may end above the capacity, the reader takes the smaller.
 
+   Perfect trees: a task of a def whose forks make a perfect tree (codegen/gpu/perfect_trees.h) may append a *group* instead of forking: the whole
+   tree below it, as one grid. The kernel bend_flat, launched after bend_round in the same round, runs all groups. Its unit is a warp-task: 2^wide
+   chunks of 32 neighbouring subtrees of the depth that a thread computes at once (the tree's grain), combined in the warp. A group of height h has
+   2^(h - grain - 5 - wide) of them; `groups` hands out places for both the group and its warp-tasks by one atomic, so the bases of a round's groups
+   ascend. Above a warp, results lie in `results`, one place a warp-task, and every 32 siblings have a counter in `counters`: the warp that arrives
+   last combines their results and goes on. Counters are zero between groups. The group's result goes to its parent as that of a task; a frame or
+   join that can go on then is appended to `resumes`, and is the next round's first work: its segment runs with the record itself.
+     emulated_flat(control, warp, warps)        the same for the host
+   A group for which there is no place is written with tree BEND_TREE_NONE if its index has one, and the task forks.
+
    Heap: threads take chunks of chunk_bytes (or a larger size at once) from heap_cursor by one atomic and cut them in their
    BendDeviceThread, which lives through all rounds of a call: at most resident_threads threads run at a time and each owns the record of its global
    thread index. Freed nodes of 16..BEND_DEVICE_SMALL bytes go to the thread's free_lists (link in the first 8 bytes), larger ones are left.
@@ -55,8 +65,16 @@ extern "C" {
 #define BEND_PARENT_ADDRESS 0x0000FFFFFFFFFFFEull /* of a parent word that is a join */
 #define BEND_PARENT_SLOT 48u             /* bits 48..63 of a join's parent word: byte offset of the child's result in the join */
 #define BEND_KERNEL_NAME "bend_round"
+#define BEND_FLAT_KERNEL_NAME "bend_flat"
+#define BEND_TREE_NONE 0xFFFFFFFFu
+#define BEND_GROUP_HEADER 32u            /* bytes before a group's payload */
+#define BEND_GROUP_SHIFT 40u             /* groups: bits 40..63 count groups, the others warp-tasks */
+#define BEND_LANES 32u
+#define BEND_LANE_BITS 5u
+#define BEND_WIDE_MOST 5u                /* most chunks a warp-task has: 2^5, one a lane */
 
-enum BendMode { BEND_MODE_PARALLEL = 0, BEND_MODE_SEQUENTIAL = 1 };
+/* MIDDLE: as SEQUENTIAL with a small budget, but perfect trees become groups. */
+enum BendMode { BEND_MODE_PARALLEL = 0, BEND_MODE_SEQUENTIAL = 1, BEND_MODE_MIDDLE = 2 };
 
 /* One record of a queue: task_stride bytes (a multiple of 16), the payload is the C struct of the segment's parameters at offset 16. */
 typedef struct BendTaskRecord {
@@ -79,7 +97,19 @@ typedef struct BendFrame {
   uint32_t segment;
 } BendFrame;
 
-/* One per resident thread, zeroed at the start of a call; 160 bytes. */
+/* A perfect tree to run; followed by the payload: the C struct of the def's parameters. */
+typedef struct BendGroup {
+  uint32_t tree;                         /* index of the tree in the program; BEND_TREE_NONE: skip */
+  uint32_t height;                       /* the depth argument */
+  uint32_t base;                         /* number of its first warp-task in the round */
+  uint32_t wide;
+  uint64_t parent;                       /* of the task that appended it */
+  uint64_t reserved;
+} BendGroup;
+
+/* One per thread, zeroed at the start of a call; 160 bytes. Rounds of a device interleave the records of a warp's 32 threads, so that lanes that
+   allocate together touch neighbouring words: word w of lane l is word 32 * w + l of the 32 records. The emulator, and threads launched from the
+   device, have them as they stand here. */
 typedef struct BendDeviceThread {
   uint64_t bump;
   uint64_t limit;
@@ -90,10 +120,10 @@ typedef struct BendDeviceThread {
 /* Atomics that many threads hit have a 128-byte line of their own. */
 typedef struct BendDeviceControl {
   /* line 0: read by everybody, written between rounds only */
-  uint64_t in_queue;                     /* address of in_count records */
+  uint64_t in_queue;                     /* address of in_count - in_resume_count records */
   uint64_t out_queue;
   uint64_t heap_limit;
-  uint64_t threads;                      /* address of resident_threads BendDeviceThread */
+  uint64_t threads;                      /* address of the BendDeviceThread of all threads */
   uint64_t result;                       /* address of the result value, 16-byte aligned */
   uint64_t threshold;                    /* a size measure below this runs sequentially */
   uint32_t in_count;
@@ -125,12 +155,33 @@ typedef struct BendDeviceControl {
   uint32_t sequential_budget;            /* `budget` of sequential rounds */
   uint64_t tasks;                        /* sum of in_count */
   uint64_t widest;                       /* largest in_count */
-  uint64_t statistics[10];               /* free for generated code */
+  uint64_t tree_groups;                  /* groups and warp-tasks of all rounds */
+  uint64_t tree_warps;
+  uint64_t statistics[8];                /* free for generated code */
+  /* line 5: read by everybody, written between rounds only */
+  uint64_t group_queue;                  /* address of group_capacity BendGroup, group_stride bytes each */
+  uint64_t results;                      /* warp_capacity results, result_stride bytes each */
+  uint64_t counters;                     /* warp_capacity u32 */
+  uint64_t in_resumes;                   /* addresses of frames and joins to go on with: the first in_resume_count works of a round */
+  uint64_t out_resumes;
+  uint32_t in_resume_count;
+  uint32_t group_capacity;               /* 0: no groups */
+  uint32_t warp_capacity;                /* below 2^31 */
+  uint32_t warps_log2;                   /* a group has at most so many warp-tasks while `wide` can be raised */
+  uint32_t middle;                       /* IN counts from this on, below `target`, run in mode middle */
+  uint32_t middle_budget;
+  uint64_t reserved5[8];
+  /* line 6 */
+  uint64_t groups;                       /* atomic: see BEND_GROUP_SHIFT */
+  uint64_t reserved6[15];
+  /* line 7 */
+  uint32_t out_resume_count;             /* atomic */
+  uint32_t reserved7[31];
 } BendDeviceControl;
 
 #ifdef __cplusplus
 }
 static_assert(sizeof(BendTaskRecord) == 16 && sizeof(BendJoin) == 16 && sizeof(BendFrame) == 16 && sizeof(BendDeviceThread) == 160);
-static_assert(sizeof(BendDeviceControl) == 640);
+static_assert(sizeof(BendDeviceControl) == 1024 && sizeof(BendGroup) == BEND_GROUP_HEADER);
 #endif
 #endif

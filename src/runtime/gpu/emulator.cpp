@@ -19,23 +19,35 @@ uint64_t mix(uint64_t x) {
 
 void emulate_limits(const Run* run, BendDeviceControl* control) {
   uint64_t seed = run->config->seed;
-  if (run->config->fork != Fork::Auto) return;
+  control->warps_log2 = seed == 0 ? 3 : static_cast<uint32_t>(mix(seed + 3) % 7);
+  if (run->config->fork != Fork::Auto && run->config->fork != Fork::Flat) return;
   control->target = seed == 0 ? 256 : 1u << mix(seed) % 11;
+  control->middle = seed == 0 ? 64 : control->target >> mix(seed + 4) % 4;
+  control->middle_budget = seed == 0 ? 16 : 1u << mix(seed + 5) % 6;
   control->sequential_budget = seed == 0 ? 512 : mix(seed + 1) % 4 == 0 ? 0 : 1u << mix(seed + 2) % 10;
 }
 
-void emulate_round(const Run* run, BendDeviceControl* control, uint64_t round) {
-  const uint32_t threads = control->resident_threads;
+namespace {
+
+void in_some_order(const Run* run, BendDeviceControl* control, uint64_t round, void (*code)(void*, uint32_t, uint32_t), uint32_t count) {
   const uint64_t seed = run->config->seed;
-  // thread = a * i + b modulo a power of two: every odd a gives an order of all threads.
-  const uint32_t mask = threads - 1;
+  // number = a * i + b modulo a power of two: every odd a gives an order of all.
+  const uint32_t mask = count - 1;
   uint32_t a = 1, b = 0;
-  if (seed != 0 && (threads & mask) == 0) {
+  if (seed != 0 && (count & mask) == 0) {
     uint64_t random = mix(seed * 0x9E3779B97F4A7C15ull + round);
     a = static_cast<uint32_t>(random) | 1;
     b = static_cast<uint32_t>(random >> 32);
   }
-  for (uint32_t i = 0; i < threads; ++i) bend_emulated_thread(run->program->emulated_round, control, a == 1 && b == 0 ? i : (a * i + b) & mask, threads);
+  for (uint32_t i = 0; i < count; ++i) bend_emulated_thread(code, control, a == 1 && b == 0 ? i : (a * i + b) & mask, count);
+}
+
+}  // namespace
+
+void emulate_round(const Run* run, BendDeviceControl* control, uint64_t round) { in_some_order(run, control, round, run->program->emulated_round, control->resident_threads); }
+
+void emulate_groups(const Run* run, BendDeviceControl* control, uint64_t round) {
+  in_some_order(run, control, ~round, run->program->emulated_flat, control->resident_threads / BEND_LANES);
 }
 
 }  // namespace bendc::rt::gpu

@@ -1,5 +1,6 @@
 #include "runtime/gpu/executor.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/gpu/launches.h"
@@ -13,7 +14,13 @@ namespace {
 // microseconds, a few times what another round costs.
 constexpr uint32_t kTasksPerThread = 4;
 constexpr uint32_t kSequentialBudget = 2048;
-constexpr uint32_t kFirstRounds = 4;
+// From an eighth of the resident threads on, a task goes through some forks in its thread before it deals out the others: that takes a frame
+// for each instead of a join record and two records of the queue, and fewer rounds.
+constexpr uint32_t kMiddleShare = 8;
+constexpr uint32_t kMiddleBudget = 64;
+// Warp-tasks of a tree for each resident warp: enough for warps that end early to take more.
+constexpr uint32_t kWarpTasksPerWarp = 4;
+constexpr uint32_t kFirstRounds = 1;   // a perfect tree is one; a look costs 10 us, an empty round about 8
 constexpr uint32_t kMostRounds = 64;
 constexpr uint64_t kLargestChunk = 4096;
 constexpr uint64_t kSmallestChunk = 256;
@@ -51,22 +58,43 @@ void fill_control(const Run* run, BendDeviceControl* c) {
   c->target = space->resident_threads * kTasksPerThread;
   if (c->target > space->queue_capacity / 2) c->target = space->queue_capacity / 2;
   c->sequential_budget = kSequentialBudget;
+  c->group_queue = space->groups;
+  c->results = space->results;
+  c->counters = space->counters;
+  c->in_resumes = space->resumes[0];
+  c->out_resumes = space->resumes[1];
+  c->group_capacity = space->group_capacity;
+  c->warp_capacity = space->warp_capacity;
+  if (space->device)
+    while (c->warps_log2 < 20 && 1u << c->warps_log2 < space->device->flat_blocks * (BEND_BLOCK_THREADS / BEND_LANES) * kWarpTasksPerWarp / 2) ++c->warps_log2;
+  c->middle = space->resident_threads / kMiddleShare;
+  c->middle_budget = kMiddleBudget;
+  if (const char* t = getenv("BEND_X_MIDDLE")) c->middle = (uint32_t)atoi(t);
+  if (const char* t = getenv("BEND_X_MBUDGET")) c->middle_budget = (uint32_t)atoi(t);
+  if (const char* t = getenv("BEND_X_TARGET")) c->target = (uint32_t)atoi(t);
+  if (const char* t = getenv("BEND_X_BUDGET")) c->sequential_budget = (uint32_t)atoi(t);
   if (!space->device) emulate_limits(run, c);
   switch (run->config->fork) {
     case Fork::Auto: break;
+    case Fork::Flat: c->threshold = 0; break;
     case Fork::Thread:
     case Fork::Warp:
     case Fork::Block:
-      c->target = UINT32_MAX;
+      c->target = c->middle = UINT32_MAX;
+      c->group_capacity = 0;
       c->launches = run->launches->base;
       // A thread that lives for one task should not keep much of the heap.
       c->chunk_bytes = kSmallestChunk;
       // Emulated, some seeds let tasks that run in order soon fork again.
       if (!space->device && run->config->seed % 3 == 1) c->sequential_budget = 16;
       break;
-    case Fork::Host: c->target = UINT32_MAX; break;
+    case Fork::Host:
+      c->target = c->middle = UINT32_MAX;
+      c->group_capacity = 0;
+      break;
     case Fork::Sequential:
-      c->target = 0;
+      c->group_capacity = 0;
+      c->target = c->middle = 0;
       c->sequential_budget = 0;
       break;
   }
@@ -78,6 +106,7 @@ bool emulate(Run* run) {
   BendDeviceControl* c = reinterpret_cast<BendDeviceControl*>(run->space->control);
   for (uint64_t round = 0; c->in_count > 0; ++round) {
     emulate_round(run, c, round);
+    if (c->groups) emulate_groups(run, c, round);
     flip(c);
   }
   return true;
@@ -89,7 +118,7 @@ bool launch(Run* run, Message* why) {
   const Driver& d = device->driver;
   const BendDeviceControl* seen = reinterpret_cast<const BendDeviceControl*>(space->pinned + kResultBytes);
   const uint64_t result = result_span(run);
-  void* arguments[] = {&space->control};
+  const char* call = nullptr;
   // Calls of one def tend to take as many rounds as the last one did.
   uint32_t rounds = *run->rounds_hint ? *run->rounds_hint : kFirstRounds;
   if (rounds > kMostRounds) rounds = kMostRounds;
@@ -97,11 +126,9 @@ bool launch(Run* run, Message* why) {
     uint32_t graphs = space->rounds_graph ? rounds / kGraphRounds : 0;
     for (uint32_t i = 0; i < graphs; ++i)
       if (!check(space, "cuGraphLaunch", d.graph_launch(space->rounds_graph, device->stream), why)) return false;
-    for (uint32_t i = graphs * kGraphRounds; i < rounds; ++i) {
-      if (!check(space, "cuLaunchKernel bend_round", d.launch(device->round, device->blocks, 1, 1, BEND_BLOCK_THREADS, 1, 1, 0, device->stream, arguments, nullptr), why)) return false;
-      if (!check(space, "cuLaunchKernel bend_flip", d.launch(device->flip, 1, 1, 1, 1, 1, 1, 0, device->stream, arguments, nullptr), why)) return false;
-    }
-    run->counters->launches += 2 * rounds;
+    for (uint32_t i = graphs * kGraphRounds; i < rounds; ++i)
+      if (int code = space_enqueue_round(space, &call); !check(space, call, code, why)) return false;
+    run->counters->launches += round_launches(space) * rounds;
     run->counters->looks += 1;
     if (!space_look(space, result, why) || !space_wait(space, why)) return false;
     rounds = rounds < kGraphRounds ? kGraphRounds : rounds * 2 < kMostRounds ? rounds * 2 : kMostRounds;
@@ -131,16 +158,21 @@ bool run_rounds(Run* run, Message* why) {
   memcpy(control, run->control, sizeof *run->control);
   memcpy(control + kControlBytes, run->record, space->task_stride);
   if (!space_start(space, kControlBytes + space->task_stride, why)) return false;
-  space->dirty_threads = space->resident_threads;
+  const uint64_t cursor = run->control->heap_cursor;
+  space->dirty_threads = space->thread_records;
   if (!(run->launches ? run_launches(run, why) : space->device ? launch(run, why) : emulate(run))) return false;
   const char* image = space->device ? control : reinterpret_cast<const char*>(space->control);
   memcpy(run->control, image, sizeof *run->control);
   memcpy(run->result, image - result_span(run), run->program->entries[run->entry].result.size);
-  if (run->control->widest < space->resident_threads) space->dirty_threads = static_cast<uint32_t>(run->control->widest);
+  // Nothing taken, and nothing small that could be given back: the threads' words are zero still.
+  if (run->used == 0 && run->control->heap_cursor == cursor) space->dirty_threads = 0;
+  else if (run->control->tree_warps == 0 && run->control->widest < space->resident_threads) space->dirty_threads = static_cast<uint32_t>(run->control->widest);
   adapt_chunk(run);
   Counters* k = run->counters;
   k->rounds += run->control->rounds;
   k->tasks += run->control->tasks;
+  k->groups += run->control->tree_groups;
+  k->warps += run->control->tree_warps;
   if (run->control->widest > k->widest) k->widest = run->control->widest;
   return true;
 }

@@ -7,6 +7,7 @@ namespace bendc::rt::gpu {
 
 struct Counters {
   uint64_t calls, refused, rounds, tasks, widest, launches, looks;
+  uint64_t groups, warps;    // perfect trees, and warp-tasks of theirs
   uint64_t device_ns;        // by events, copies included
   uint64_t wall_ns;
   uint64_t grids;            // launched from the device
@@ -35,6 +36,8 @@ struct Run {
 
 // The emulator's part: all threads of one round, in an order that the seed decides.
 void emulate_round(const Run* run, BendDeviceControl* control, uint64_t round);
+// Its groups, all warps of them, likewise.
+void emulate_groups(const Run* run, BendDeviceControl* control, uint64_t round);
 // Widths and budgets of the emulator, so that small programs go through every path.
 void emulate_limits(const Run* run, BendDeviceControl* control);
 

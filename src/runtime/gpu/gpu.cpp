@@ -62,6 +62,7 @@ void print_counters(Gpu* gpu) {
   else if (gpu->ready) m.text(gpu->device.name).text(", code for ").number(gpu->device.arch);
   else m.text("none (").bytes(gpu->why.data(), gpu->why.size()).text(")");
   m.text("; ").number(k.calls).text(" calls, ").number(k.refused).text(" on the CPU, ").number(k.rounds).text(" rounds, ").number(k.tasks).text(" tasks, widest ").number(k.widest);
+  if (k.groups > 0) m.text(", ").number(k.groups).text(" trees of ").number(k.warps).text(" warps");
   m.text(", ").number(k.launches).text(" launches, ").number(k.looks).text(" looks, in ").number(gpu->space.moved_in).text(" bytes, out ").number(gpu->space.moved_out);
   m.text(" bytes, device ").number(k.device_ns / 1000).text(" us, wall ").number(k.wall_ns / 1000).text(" us");
   const Image& image = gpu->space.image;
@@ -78,7 +79,9 @@ void print_counters(Gpu* gpu) {
   if (gpu->ready && !gpu->emulated) {
     m.text("\nbend: gpu: start: driver ").number(gpu->start_ns[0] / 1000).text(" us, context ").number(gpu->start_ns[1] / 1000).text(" us, module ").number(gpu->start_ns[2] / 1000);
     m.text(" us, memory ").number(gpu->start_ns[3] / 1000).text(" us, waited for ").number(gpu->waited_ns / 1000).text(" us; kernel: ").number(gpu->device.registers);
-    m.text(" registers, ").number(gpu->device.local_bytes).text(" local bytes, ").number(gpu->device.blocks).text(" blocks; memory ").number(gpu->space.bytes).text(" bytes");
+    m.text(" registers, ").number(gpu->device.local_bytes).text(" local bytes, ").number(gpu->device.blocks).text(" blocks");
+    if (gpu->device.flat) m.text("; trees: ").number(gpu->device.flat_registers).text(" registers, ").number(gpu->device.flat_blocks).text(" blocks");
+    m.text("; memory ").number(gpu->space.bytes).text(" bytes");
   }
   m.text("\n");
   write_stderr(m.data(), m.size());
@@ -99,6 +102,10 @@ uint64_t now_ns() {
 
 Gpu* gpu_open(const GpuConfig& config, const BendGpuProgram* program, bool* failed) {
   *failed = false;
+  if (program && program->entry_count > 0 && config.fork == Fork::Flat && config.use != Use::Off && program->group_stride == 0) {
+    const char* text = "bend: note: --gpu-fork=flat: no fork tree of this program is perfect (`bendc explain` says why); forks go to the next round (host)\n";
+    write_stderr(text, strlen(text));
+  }
   if (!program || program->entry_count == 0 || config.use == Use::Off) return nullptr;
   *failed = true;
   const bool emulated = config.use == Use::Emulate;

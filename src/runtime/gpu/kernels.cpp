@@ -41,6 +41,34 @@ const char kRuntimePtx[] = R"(
   min.u32 %r3, %r3, %r4;
   ld.global.u64 %d5, [%d1+512];
   setp.ne.u64 %p2, %d5, 0;
+
+  ld.global.u64 %d8, [%d1+768];
+  shr.u64 %d9, %d8, 40;
+  and.b64 %d8, %d8, 1099511627775;
+  ld.global.u32 %r10, [%d1+684];
+  cvt.u64.u32 %d10, %r10;
+  min.u64 %d9, %d9, %d10;
+  ld.global.u32 %r10, [%d1+688];
+  cvt.u64.u32 %d10, %r10;
+  min.u64 %d8, %d8, %d10;
+  ld.global.u64 %d10, [%d1+560];
+  add.u64 %d10, %d10, %d9;
+  st.global.u64 [%d1+560], %d10;
+  ld.global.u64 %d10, [%d1+568];
+  add.u64 %d10, %d10, %d8;
+  st.global.u64 [%d1+568], %d10;
+  mov.u64 %d8, 0;
+  st.global.u64 [%d1+768], %d8;
+  ld.global.u32 %r11, [%d1+896];
+  st.global.u32 [%d1+680], %r11;
+  mov.u32 %r12, 0;
+  st.global.u32 [%d1+896], %r12;
+  ld.global.u64 %d8, [%d1+664];
+  ld.global.u64 %d9, [%d1+672];
+  st.global.u64 [%d1+664], %d9;
+  st.global.u64 [%d1+672], %d8;
+  add.u32 %r3, %r3, %r11;
+
   selp.u32 %r3, 0, %r3, %p2;
   st.global.u32 [%d1+48], %r3;
   mov.u32 %r5, 0;
@@ -54,10 +82,15 @@ const char kRuntimePtx[] = R"(
 
   ld.global.u32 %r6, [%d1+536];
   setp.ge.u32 %p3, %r3, %r6;
-  selp.u32 %r7, 1, 0, %p3;
+  ld.global.u32 %r13, [%d1+696];
+  setp.ge.u32 %p4, %r3, %r13;
+  selp.u32 %r7, 2, 0, %p4;
+  selp.u32 %r7, 1, %r7, %p3;
   st.global.u32 [%d1+60], %r7;
+  ld.global.u32 %r14, [%d1+700];
+  selp.u32 %r9, %r14, 0, %p4;
   ld.global.u32 %r8, [%d1+540];
-  selp.u32 %r9, %r8, 0, %p3;
+  selp.u32 %r9, %r8, %r9, %p3;
   st.global.u32 [%d1+64], %r9;
   ret;
 }

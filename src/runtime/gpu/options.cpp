@@ -71,8 +71,7 @@ bool read_gpu_config(GpuConfig* config, const BendOptions* options) {
     else if (strcmp(fork.value, "warp") == 0) config->fork = Fork::Warp;
     else if (strcmp(fork.value, "block") == 0) config->fork = Fork::Block;
     else if (strcmp(fork.value, "flat") == 0) {
-      if (config->use != Use::Off) note(fork, "no fork tree of this program is flattened; forks go to the next round (host)");
-      config->fork = Fork::Host;
+      config->fork = Fork::Flat;
     } else if (strcmp(fork.value, "auto") != 0) {
       return bad(fork, "auto, thread, warp, block, host, flat or sequential");
     }

@@ -18,6 +18,7 @@ enum class Fork : uint8_t {
   Warp,        // .. by one lane for its warp
   Block,       // .. by one thread for its block
   Host,        // always rounds: every fork goes to the next round's queue
+  Flat,        // as auto, but every perfect tree is a grid however small it is
   Sequential,  // one thread: for comparison
 };
 

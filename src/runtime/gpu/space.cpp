@@ -23,6 +23,9 @@ constexpr uint32_t kMoveThreads = 256;
 constexpr uint32_t kMoveBlocks = 32;
 constexpr uint64_t kMostMovedZeros = kMiB;
 static_assert(sizeof(BendDeviceThread) % kMoveUnit == 0 && sizeof(BendDeviceControl) % kMoveUnit == 0);
+constexpr uint64_t kGroups = 1u << 16;                              // of perfect trees, a round
+constexpr uint64_t kWarps = 1u << 20;
+constexpr uint64_t kEmulatedWarps = 1u << 12;
 
 uint64_t align_up(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 
@@ -64,12 +67,9 @@ void record_rounds(Space* space) {
   const Driver& d = device->driver;
   if (!d.capture_begin || !d.capture_end || !d.graph_instantiate || !d.graph_launch || !d.graph_destroy || !d.graph_exec_destroy) return;
   if (d.capture_begin(device->stream, kThisThread) != kSuccess) return;
-  void* arguments[] = {&space->control};
   bool ok = true;
-  for (uint32_t i = 0; i < kGraphRounds; ++i) {
-    ok = ok && d.launch(device->round, device->blocks, 1, 1, BEND_BLOCK_THREADS, 1, 1, 0, device->stream, arguments, nullptr) == kSuccess &&
-         d.launch(device->flip, 1, 1, 1, 1, 1, 1, 0, device->stream, arguments, nullptr) == kSuccess;
-  }
+  const char* call = nullptr;
+  for (uint32_t i = 0; i < kGraphRounds; ++i) ok = ok && space_enqueue_round(space, &call) == kSuccess;
   void* graph = nullptr;
   ok = d.capture_end(device->stream, &graph) == kSuccess && ok;
   if (ok && d.graph_instantiate(&space->rounds_graph, graph, 0) != kSuccess) space->rounds_graph = nullptr;
@@ -92,12 +92,26 @@ bool launch_move(Space* space, Move a, Move b, uint64_t zero_at, uint64_t zeros,
 
 }  // namespace
 
+int space_enqueue_round(Space* space, const char** call) {
+  const Device* device = space->device;
+  void* arguments[] = {&space->control};
+  auto launch = [&](void* kernel, uint32_t blocks, uint32_t threads, const char* name) {
+    *call = name;
+    return device->driver.launch(kernel, blocks, 1, 1, threads, 1, 1, 0, device->stream, arguments, nullptr);
+  };
+  int code = launch(device->round, device->blocks, BEND_BLOCK_THREADS, "cuLaunchKernel bend_round");
+  if (code == kSuccess && device->flat) code = launch(device->flat, device->flat_blocks, BEND_BLOCK_THREADS, "cuLaunchKernel bend_flat");
+  if (code == kSuccess) code = launch(device->flip, 1, 1, "cuLaunchKernel bend_flip");
+  return code;
+}
+
 bool space_open(Space* space, Device* device, const BendGpuProgram* program, uint64_t wanted, uint32_t capacity, Message* why) {
   *space = {};
   space->device = device;
   if (device) {
     if (!take_device_memory(space, wanted, why)) return false;
     space->resident_threads = device->blocks * BEND_BLOCK_THREADS;
+    space->thread_records = (device->flat_blocks > device->blocks ? device->flat_blocks : device->blocks) * BEND_BLOCK_THREADS;
   } else {
     space->bytes = align_up(wanted ? wanted : kEmulated, kPage);
     char* memory = reserve(space->bytes);
@@ -106,7 +120,7 @@ bool space_open(Space* space, Device* device, const BendGpuProgram* program, uin
       return false;
     }
     space->base = reinterpret_cast<uint64_t>(memory);
-    space->resident_threads = kEmulatedThreads;
+    space->resident_threads = space->thread_records = kEmulatedThreads;
   }
   space->task_stride = program->task_stride;
   uint64_t records = space->bytes / 16 / program->task_stride;
@@ -122,7 +136,18 @@ bool space_open(Space* space, Device* device, const BendGpuProgram* program, uin
   space->control = part(kResultBytes) + kResultBytes;
   part(kControlBytes);
   for (uint64_t& queue : space->queues) queue = part(records * program->task_stride);
-  space->threads = part(static_cast<uint64_t>(space->resident_threads) * sizeof(BendDeviceThread));
+  space->threads = part(static_cast<uint64_t>(space->thread_records) * sizeof(BendDeviceThread));
+  if (program->group_stride > 0) {
+    uint64_t groups = capacity && capacity / 4 < kGroups ? capacity / 4 : kGroups;
+    uint64_t warps = device ? kWarps : capacity / 4 < kEmulatedWarps ? capacity / 4 : kEmulatedWarps;
+    while (warps * (program->result_stride + 4) > space->bytes / 16) warps /= 2;
+    space->group_capacity = static_cast<uint32_t>(groups);
+    space->warp_capacity = static_cast<uint32_t>(warps);
+    space->groups = part(groups * program->group_stride);
+    for (uint64_t& list : space->resumes) list = part(groups * 8);
+    space->results = part(warps * program->result_stride);
+    space->counters = part(warps * 4);
+  }
   at = align_up(at, kPage);
   space->heap = at;
   uint64_t end = space->base + space->bytes;
@@ -132,7 +157,7 @@ bool space_open(Space* space, Device* device, const BendGpuProgram* program, uin
   }
   space->heap_bytes = end - at;
   space->places.open(space->heap_bytes);
-  space->dirty_threads = space->resident_threads;
+  space->dirty_threads = space->thread_records;
   const uint64_t pinned_bytes = align_up(kResultBytes + kControlBytes + program->task_stride, 4096);
   if (!device) {
     space->pinned = static_cast<char*>(malloc(pinned_bytes));
@@ -145,6 +170,9 @@ bool space_open(Space* space, Device* device, const BendGpuProgram* program, uin
   space->pinned = static_cast<char*>(pinned);
   space->bounce = space->pinned + pinned_bytes;
   if (!image_open(space, reinterpret_cast<uint8_t*>(space->bounce + kBounceBytes), why)) return false;
+  if (!space_zero(space, space->threads, static_cast<uint64_t>(space->thread_records) * sizeof(BendDeviceThread), why)) return false;
+  space->dirty_threads = 0;
+  if (space->warp_capacity > 0 && !space_zero(space, space->counters, uint64_t{space->warp_capacity} * 4, why)) return false;
   record_rounds(space);
   if (device->statics_bytes == 0) return true;
   char* statics = static_cast<char*>(malloc(device->statics_bytes));
@@ -204,7 +232,7 @@ bool space_zero(Space* space, uint64_t to, uint64_t bytes, Message* why) {
 bool space_start(Space* space, uint64_t bytes, Message* why) {
   Image* m = &space->image;
   const char* control = space->pinned + kResultBytes;
-  const uint64_t zeros = static_cast<uint64_t>(space->dirty_threads) * sizeof(BendDeviceThread);
+  const uint64_t zeros = align_up(space->dirty_threads, BEND_LANES) * sizeof(BendDeviceThread);   // a warp's records are interleaved
   if (!space->device) return space_put(space, space->control, control, bytes, why) && space_zero(space, space->threads, zeros, why);
   const bool few = zeros <= kMostMovedZeros;
   Move image = {space->heap, reinterpret_cast<uint64_t>(space->bounce + kPage), align_up(m->waiting, kMoveUnit)};

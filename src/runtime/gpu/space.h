@@ -1,8 +1,8 @@
 // The device memory of a run: one block, cut into control block, result, thread records, two queues and the heap. With the emulator the
 // block is host memory, and device addresses are host addresses.
 //
-//   base: results | control | queue 0 | queue 1 | threads | heap ............ |
-//                                                           ^ grows up: nodes   ^ places: big blocks, for a call or longer
+//   base: results | control | queue 0 | queue 1 | threads | groups, resumes, warps' results and counters | heap ............ |
+//                                                                        ^ grows up: nodes   ^ places: big blocks, for a call or longer
 // A call's result ends where the control block starts and its first task follows it, so that one copy starts a call and one copy looks at it.
 #pragma once
 #include "runtime/gpu/device.h"
@@ -22,6 +22,9 @@ struct Space {
   uint32_t resident_threads;
   uint32_t task_stride;
   Image image;
+  uint32_t thread_records;   // resident threads of the widest kernel
+  uint64_t groups, resumes[2], results, counters;  // of perfect trees; capacities 0: the program has none
+  uint32_t group_capacity, warp_capacity;
   const char* statics;       // host copy of the device's immortal nodes
   char* pinned;              // host copy of results, control block and first task
   char* bounce;              // kBounceBytes of page-locked memory; null: emulated
@@ -39,6 +42,9 @@ inline constexpr uint64_t kResultBytes = 1u << 16;   // room for a result by val
 void space_close(Space* space);
 
 inline constexpr uint32_t kGraphRounds = 8;
+// The kernels of one round on the device's stream: the driver's code, and in `call` what was called.
+[[nodiscard]] int space_enqueue_round(Space* space, const char** call);
+inline uint32_t round_launches(const Space* space) { return space->device->flat ? 3 : 2; }
 
 // Copies are in order on the device's stream; a `get` is there after space_wait. False: `why` has the driver's text.
 [[nodiscard]] bool space_put(Space* space, uint64_t to, const void* from, uint64_t bytes, Message* why);

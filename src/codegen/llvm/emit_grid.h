@@ -1,0 +1,61 @@
+// Inside the back end: perfect trees as one grid (emit_grid.cpp). In: the trees of the machine's plan. Out: what a tree's segment starts with,
+// and the kernel bend_flat or its emulated twin.
+#pragma once
+#include "codegen/llvm/emitter.h"
+
+namespace bendc {
+struct PerfectTree;
+struct TreePlan;
+}
+
+namespace bendc::codegen {
+
+class GridEmitter {
+ public:
+  explicit GridEmitter(ModuleEmitter& module) : m_(module) {}
+  void offer(Builder& b, llvm::Value* worker, llvm::Value* state, flow::FuncId func);
+  llvm::Function* kernel();      // null: the program has no perfect tree
+
+ private:
+  // A value in every lane of a warp.
+  struct Lanes {
+    llvm::SmallVector<llvm::Type*, 4> types;
+    llvm::SmallVector<llvm::Value*, 4> places;
+  };
+  // A warp-task's surroundings.
+  struct Work {
+    const PerfectTree* tree;
+    llvm::Value *worker, *control, *record;   // record: the group's
+    llvm::Value *depth, *base;                // of the group
+    Leaves params;                            // of the group
+  };
+
+  [[nodiscard]] bool gpu() const;
+  [[nodiscard]] llvm::Value* field(Builder& b, llvm::Type* type, llvm::Value* control, size_t offset);
+  Leaves loop(Builder& b, llvm::Value* count, const Leaves& carried, const std::function<Leaves(Builder&, llvm::Value*, const Leaves&)>& visit);
+  void when(Builder& b, llvm::Value* condition, const std::function<void(Builder&)>& then);
+  [[nodiscard]] Leaves call(Builder& b, llvm::Value* worker, flow::FuncId func, LeafSpan args);
+  [[nodiscard]] Lanes lanes_of(Builder& b, flow::TypeId type);
+  [[nodiscard]] llvm::Value* place(Builder& b, const Lanes& lanes, size_t leaf, llvm::Value* lane);
+  [[nodiscard]] Leaves get(Builder& b, const Lanes& lanes, llvm::Value* lane);
+  void set(Builder& b, const Lanes& lanes, llvm::Value* lane, LeafSpan leaves);
+  void each_lane(Builder& b, llvm::Value* count, const std::function<void(Builder&, llvm::Value*)>& body);
+  void sync(Builder& b);
+  [[nodiscard]] Leaves shuffle(Builder& b, const Lanes& from, llvm::Value* source, bool other);
+  void look_for_failed(Builder& b);
+  [[nodiscard]] Leaves walk(Builder& b, llvm::Value* worker, const PerfectTree& tree, const Leaves& args, llvm::Value* path, llvm::Value* steps);
+  void retain_args(Builder& b, llvm::Value* worker, const PerfectTree& tree, const Leaves& args);
+  [[nodiscard]] size_t measure_leaf(const PerfectTree& tree);
+  void combine(Builder& b, const Work& work, const Lanes& values, llvm::Value* first, llvm::Value* height, llvm::Value* steps);
+  [[nodiscard]] llvm::Value* result_place(Builder& b, const Work& work, llvm::Value* slot);
+  void give(Builder& b, const Work& work, llvm::Value* parent, flow::TypeId type, LeafSpan leaves);
+  void climb(Builder& b, const Work& work, const Lanes& values, llvm::Value* first, llvm::Value* height, llvm::Value* steps);
+  llvm::Function* grid_function(const TreePlan& plan);
+  llvm::Function* reserve_function();
+
+  ModuleEmitter& m_;
+  llvm::Value* lane_ = nullptr;            // on a device
+  llvm::BasicBlock* gone_ = nullptr;       // where a warp goes that has nothing more to do
+};
+
+}  // namespace bendc::codegen
