@@ -1,6 +1,5 @@
 #include "runtime/gpu/executor.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/gpu/launches.h"
@@ -14,10 +13,6 @@ namespace {
 // microseconds, a few times what another round costs.
 constexpr uint32_t kTasksPerThread = 4;
 constexpr uint32_t kSequentialBudget = 2048;
-// From an eighth of the resident threads on, a task goes through some forks in its thread before it deals out the others: that takes a frame
-// for each instead of a join record and two records of the queue, and fewer rounds.
-constexpr uint32_t kMiddleShare = 8;
-constexpr uint32_t kMiddleBudget = 64;
 // Warp-tasks of a tree for each resident warp: enough for warps that end early to take more.
 constexpr uint32_t kWarpTasksPerWarp = 4;
 constexpr uint32_t kFirstRounds = 1;   // a perfect tree is one; a look costs 10 us, an empty round about 8
@@ -67,12 +62,7 @@ void fill_control(const Run* run, BendDeviceControl* c) {
   c->warp_capacity = space->warp_capacity;
   if (space->device)
     while (c->warps_log2 < 20 && 1u << c->warps_log2 < space->device->flat_blocks * (BEND_BLOCK_THREADS / BEND_LANES) * kWarpTasksPerWarp / 2) ++c->warps_log2;
-  c->middle = space->resident_threads / kMiddleShare;
-  c->middle_budget = kMiddleBudget;
-  if (const char* t = getenv("BEND_X_MIDDLE")) c->middle = (uint32_t)atoi(t);
-  if (const char* t = getenv("BEND_X_MBUDGET")) c->middle_budget = (uint32_t)atoi(t);
-  if (const char* t = getenv("BEND_X_TARGET")) c->target = (uint32_t)atoi(t);
-  if (const char* t = getenv("BEND_X_BUDGET")) c->sequential_budget = (uint32_t)atoi(t);
+  c->middle = c->target;   // an empty range: what a budget between rounds and threads brings is not measured yet; the emulator has one
   if (!space->device) emulate_limits(run, c);
   switch (run->config->fork) {
     case Fork::Auto: break;
