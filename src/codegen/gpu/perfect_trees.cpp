@@ -132,6 +132,7 @@ class Finder {
         case NodeKind::Dup: case NodeKind::Drop: break;
         case NodeKind::Case: return fmt::format("whether it forks depends on {}, not on a depth alone", name(n.subject));
         case NodeKind::Switch: {
+          if (chosen && n.subject == less) return "it ends at more depths than 0";
           if (chosen) return fmt::format("whether it forks depends on {} too", name(n.subject));
           const auto it = param.find(n.subject.index);
           if (it == param.end() || m_.types[m_.vars[n.subject].type].kind != TypeKind::Nat) return fmt::format("whether it forks depends on {}, not on a depth alone", name(n.subject));

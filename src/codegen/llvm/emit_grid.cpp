@@ -478,11 +478,12 @@ llvm::Function* GridEmitter::kernel() {
   llvm::Value* most = b.CreateSelect(b.CreateICmpULT(above_unit, groups), above_unit, groups);
   llvm::Value* last = b.CreateSub(most, b.getInt32(1));
   llvm::Value* settled = b.CreateICmpULE(m_.load(b, m_.i32, record(last), offsetof(BendGroup, base), Region::Frame), unit);
+  llvm::Value* least = b.CreateSelect(settled, last, b.getInt32(0));
   llvm::BasicBlock *found_from = b.GetInsertBlock(), *halve = m_.block(b, "halve"), *half = m_.block(b, "half"), *found = m_.block(b, "found");
   b.CreateBr(halve);
   b.SetInsertPoint(halve);
   llvm::PHINode *low = b.CreatePHI(m_.i32, 2), *high = b.CreatePHI(m_.i32, 2);
-  low->addIncoming(b.CreateSelect(settled, last, b.getInt32(0)), found_from);
+  low->addIncoming(least, found_from);
   high->addIncoming(most, found_from);
   b.CreateCondBr(b.CreateICmpUGT(b.CreateSub(high, low), b.getInt32(1)), half, found);
   b.SetInsertPoint(half);
