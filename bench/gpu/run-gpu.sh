@@ -61,7 +61,7 @@ while IFS='|' read -r name small timed; do
   [ "${timed// /}" != - ] || continue
   cpu=$(BEND_GPU=off timeout 20 bin/$name $timed 2>/dev/null)
   for run in 1 2 3; do
-    [ "$(left)" -lt 60 ] && break
+    [ "$(left)" -lt 60 ] && { echo "no time is left for run $run of $name" | tee -a "$out/checks.txt"; break; }
     begin=$(date +%s%N)
     result=$(BEND_STATS=1 timeout 20 bin/$name $timed 2>stats.tmp); status=$?
     end=$(date +%s%N)
