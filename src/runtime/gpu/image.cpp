@@ -95,6 +95,7 @@ bool fetch_pages(Space* space, uint64_t first, uint64_t last, Message* why) {
   Image* m = &space->image;
   const uint64_t image_pages = m->used / kPage;
   const uint64_t reached = (space->reached + kPage - 1) / kPage;
+  const uint64_t pages = (space->heap_bytes + kPage - 1) / kPage;
   for (uint64_t page = first; page <= last; ++page) {
     if (m->known[page]) continue;
     m->ahead = page == m->last_miss ? (m->ahead < kMaxAhead ? m->ahead * 2 : kMaxAhead) : 1;
@@ -105,6 +106,7 @@ bool fetch_pages(Space* space, uint64_t first, uint64_t last, Message* why) {
     }
     if (page < reached && most > reached - page) most = reached - page;
     if (most < last - page + 1) most = last - page + 1;
+    if (most > pages - page) most = pages - page;   // reading ahead ends with the heap
     uint64_t end = page;
     while (end - page < most && !m->known[end]) ++end;
     const uint64_t from = page * kPage;
@@ -248,8 +250,8 @@ const char* image_view(Space* space, uint64_t address, uint64_t bytes, Message* 
   }
   const Image* m = &space->image;
   uint64_t offset = address - space->heap;
-  if (offset + bytes <= m->prefix) return m->mirror.at + offset;
-  uint64_t last = (offset + (bytes ? bytes - 1 : 0)) / kPage;
+  if (bytes == 0 || offset + bytes <= m->prefix) return m->mirror.at + offset;
+  uint64_t last = (offset + bytes - 1) / kPage;
   for (uint64_t page = offset / kPage; page <= last; ++page)
     if (!m->known[page] && !fetch_pages(space, page, last, why)) return nullptr;
   return m->mirror.at + offset;
