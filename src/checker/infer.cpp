@@ -177,6 +177,13 @@ const Value* Checker::infer_app(TermId id, const Env* env, bool live, const Spin
       if (halted(id)) return error();
       if (is_error(type)) return error();
       if (type->tag != Tag::All) {
+        // A result of a type that an argument gives shows only here that it takes no further argument.
+        if (head.kind == TermKind::Ref && params != 0 && i == params && reported_ != reported_before) {
+          diagnostics_.truncate(diagnostics_before);
+          reported_ = reported_before;
+          wrong_count(DefId(head.a), t.c, params, span(arg));
+          return error();
+        }
         const bool literal = i == 0 && head.kind != TermKind::Ref;
         Diagnostic& d = report(Code::C4, span(literal ? TermId(t.a) : arg),
                                i == 0 ? "this is applied, but it is not a function"
