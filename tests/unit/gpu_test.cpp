@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "device_fixture.h"
 #include "fake_cuda/fake_cuda.h"
 #include "gpu_machine.h"
 #include "runtime/gpu/gpu.h"
@@ -188,27 +189,6 @@ void check_touch(GpuFixture& f) {
   }
 }
 
-// Runs in a child: the exit status and what it wrote to stderr.
-template <class Body>
-std::pair<int, std::string> in_child(Body body) {
-  int ends[2];
-  REQUIRE(pipe(ends) == 0);
-  pid_t child = fork();
-  if (child == 0) {
-    dup2(ends[1], 2);
-    close(ends[0]);
-    _exit(body());
-  }
-  close(ends[1]);
-  std::string text;
-  char part[512];
-  for (ssize_t n; (n = read(ends[0], part, sizeof part)) > 0;) text.append(part, static_cast<size_t>(n));
-  close(ends[0]);
-  int status = 0;
-  waitpid(child, &status, 0);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status), text};
-}
-
 }  // namespace
 
 TEST_CASE("gpu: bend_flip reads and writes the control block where it lies") {
@@ -304,7 +284,7 @@ TEST_CASE("gpu: the stand-in driver runs calls and gets everything back") {
 TEST_CASE("gpu: rounds run without graphs too, and a graph that fails ends the call") {
   Fake fake;
   for (const char* function : {"cuStreamBeginCapture", "cuStreamEndCapture", "cuGraphInstantiateWithFlags", "cuGraphLaunch"}) {
-    auto [status, text] = in_child([&] {
+    auto [status, text] = run_in_child([&] {
       fake.config.fail = function;
       fake.config.code = 700;
       fake.configure(&fake.config);
@@ -329,7 +309,7 @@ TEST_CASE("gpu: any driver function may fail at any call") {
   for (const char* function : functions) {
     for (int at = 1; at <= 5; ++at) {
       for (bool out_of_memory : {false, true}) {
-        auto [status, text] = in_child([&] {
+        auto [status, text] = run_in_child([&] {
           fake.config.fail = function;
           fake.config.fail_at = at;
           fake.config.code = out_of_memory ? 2 : 700;
@@ -362,7 +342,7 @@ TEST_CASE("gpu: any driver function may fail at any call") {
 TEST_CASE("gpu: what cannot run says so") {
   Fake fake;
   auto require = [&](Entry entry) {
-    return in_child([&] {
+    return run_in_child([&] {
       fake.configure(&fake.config);
       GpuFixture f(rt::gpu::Use::Require);
       if (!f.open()) return 20;
@@ -385,7 +365,7 @@ TEST_CASE("gpu: what cannot run says so") {
   fake.config.log = "ptxas error : line 3\n";
   CHECK(require(kFib).second ==
         "bend: `fib!` (fib.bend:3) cannot run on a GPU: the driver refuses the program's device code: cuModuleLoadDataEx: 218 CUDA_ERROR_UNKNOWN: unknown error: ptxas error : line 3\n");
-  auto none = in_child([&] {
+  auto none = run_in_child([&] {
     GpuFixture f(rt::gpu::Use::Require);
     f.runtime->config.gpu.library = "/nonexistent/libcuda.so.1";
     if (!f.open()) return 20;
@@ -411,7 +391,7 @@ TEST_CASE("gpu: without a driver a call is an ordinary call") {
 TEST_CASE("gpu: the doctor passes a device and says what is wrong without one") {
   Fake fake;
   auto ask = [&](const char* library) {
-    return in_child([&] {
+    return run_in_child([&] {
       dup2(2, 1);
       fake.configure(&fake.config);
       setenv("BEND_CUDA_LIBRARY", library, 1);
@@ -428,7 +408,7 @@ TEST_CASE("gpu: the doctor passes a device and says what is wrong without one") 
 }
 
 TEST_CASE("gpu: the heap's end is error 3 with the sizes") {
-  auto [status, text] = in_child([] {
+  auto [status, text] = run_in_child([] {
     GpuFixture f(rt::gpu::Use::Emulate);
     f.runtime->config.gpu.memory = 3u << 20;
     if (!f.open()) return 20;
