@@ -306,7 +306,6 @@ TermId CaseTree::tree(uint32_t scrutinees, Rows given, uint32_t pending, const S
   out = end_lambdas(lambda_start, out);
   restore(trail_mark);
   rows_.resize(rows_mark);
-  elab_.nesting.leave();
   return out;
 }
 

@@ -5,7 +5,7 @@
 
 namespace bendc {
 
-ElaborateResult elaborate(const Program& program, const SourceMap& sources, Interner& names) {
+ElaborateResult elaborate(const Program& program, const SourceMap& sources, Interner& names, size_t stack) {
   ElaborateResult out;
   elab::Reports reports;
   elab::Symbols symbols(program, names);
@@ -17,7 +17,7 @@ ElaborateResult elaborate(const Program& program, const SourceMap& sources, Inte
 
   std::vector<elab::Declared> declared = elab::declare(program, names, symbols, out.book, reports);
   {
-    elab::Elaborator elaborator(program, names, symbols, out.book, reports);
+    elab::Elaborator elaborator(program, names, symbols, out.book, reports, stack);
     for (const elab::Declared& d : declared) elaborator.declaration(d);
   }
 

@@ -15,6 +15,7 @@ struct ElaborateResult {
   Diagnostics diagnostics;
 };
 
-[[nodiscard]] ElaborateResult elaborate(const Program& program, const SourceMap& sources, Interner& names);
+// `stack`: bytes of C++ stack it may use from here on; a case tree nested deeper is L1.
+[[nodiscard]] ElaborateResult elaborate(const Program& program, const SourceMap& sources, Interner& names, size_t stack = size_t{6} << 20);
 
 }  // namespace bendc

@@ -136,7 +136,6 @@ TermId Elaborator::body(NodeId id, uint32_t pending, const OperatorType& operato
   tree_.restore(trail_mark);
   tree_.let_bound = outer_let_bound;
   scope.pop_to(scope_mark);
-  nesting.leave();
   return out;
 }
 

@@ -11,8 +11,8 @@ using core::Quantity;
 using core::TermId;
 using core::TermKind;
 
-Elaborator::Elaborator(const Program& program, Interner& names_in, Symbols& symbols_in, core::Book& book_in, Reports& reports_in)
-    : book(book_in), names(names_in), symbols(symbols_in), reports(reports_in), program_(program),
+Elaborator::Elaborator(const Program& program, Interner& names_in, Symbols& symbols_in, core::Book& book_in, Reports& reports_in, size_t stack)
+    : book(book_in), names(names_in), symbols(symbols_in), reports(reports_in), nesting(stack), program_(program),
       patterns_(symbols_in, names_in, book_in, scope, reports_in), tree_(*this, patterns_) {
   words_.underscore = names.intern("_");
   words_.pair = names.intern("Pair");

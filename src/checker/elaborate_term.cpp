@@ -32,8 +32,8 @@ Name Elaborator::joined(std::string_view left, std::string_view right) {
 void Elaborator::too_deep(Span span) {
   if (!reports.broken) {
     Diagnostic& d = reports.add(Code::L1, span, fmt::format("`{}` is nested too deeply", reports.def));
-    d.notes.push_back(fmt::format("terms and case trees may nest {} levels, or as far as the stack allows", Nesting::kMaxDepth));
-    d.fix = "move the inner part to a definition of its own";
+    d.notes.push_back("one test lies in another for each element of a list pattern and each character of a string pattern; a hundred thousand are read");
+    d.fix = "match the first part here and the rest in a definition of its own; `String.is_eq` compares strings of any length";
   }
   reports.broken = true;
 }
@@ -73,7 +73,6 @@ TermId Elaborator::binder_term(BinderId id, Span span) {
       }
       SmallVector<TermId, 4> fields(b.field_count);
       for (uint32_t i = 0; i < b.field_count; ++i) fields[i] = binder_term(BinderId(b.first_field.index + i), span);
-      nesting.leave();
       Slice list = book.lists.add(fields);
       return add({.kind = TermKind::Ctr, .a = b.ctor.index, .b = list.offset, .c = list.length}, span);
     }
@@ -482,7 +481,6 @@ TermId Elaborator::term(NodeId id, const OperatorType& operators) {
       out = error_term(n.span);
       break;
   }
-  nesting.leave();
   return out;
 }
 

@@ -16,7 +16,7 @@ struct OperatorType {
 
 class Elaborator {
  public:
-  Elaborator(const Program& program, Interner& names, Symbols& symbols, core::Book& book, Reports& reports);
+  Elaborator(const Program& program, Interner& names, Symbols& symbols, core::Book& book, Reports& reports, size_t stack);
 
   void declaration(const Declared& declared);
 

@@ -75,24 +75,20 @@ class Scope {
   std::vector<Entry> entries_;
 };
 
-// Recursion bound. The depth is the documented limit; the stack check protects builds whose frames are larger (debug, sanitizers).
+// Recursion bound: the bytes of C++ stack that elaboration may use from here on. The parser bounds the nesting of what is written; a long
+// list or string pattern nests the case tree by itself, one test in another.
 class Nesting {
  public:
-  static constexpr uint32_t kMaxDepth = 10000;
-  static constexpr size_t kMaxStack = size_t(6) << 20;
-  Nesting() { char here; base_ = reinterpret_cast<uintptr_t>(&here); }
-  [[nodiscard]] bool enter() {
+  explicit Nesting(size_t stack) : stack_(stack) { char here; base_ = reinterpret_cast<uintptr_t>(&here); }
+  [[nodiscard]] bool enter() const {
     char here;
-    uintptr_t at = reinterpret_cast<uintptr_t>(&here);
-    if (depth_ >= kMaxDepth || (at < base_ ? base_ - at : at - base_) > kMaxStack) return false;
-    ++depth_;
-    return true;
+    const uintptr_t at = reinterpret_cast<uintptr_t>(&here);
+    return (at < base_ ? base_ - at : at - base_) <= stack_;
   }
-  void leave() { --depth_; }
 
  private:
   uintptr_t base_ = 0;
-  uint32_t depth_ = 0;
+  size_t stack_;
 };
 
 }  // namespace bendc::elab

@@ -2,6 +2,8 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
+#include <cstdlib>
+#include <new>
 
 #include "codegen/llvm/context.h"
 #include "driver/commands.h"
@@ -14,6 +16,12 @@ using bendc::Options;
 int usage_error(const std::string& message) {
   std::fprintf(stderr, "bendc: %s\n(`bendc --help` lists commands and options)\n", message.c_str());
   return bendc::kExitUsage;
+}
+
+// The machine has no memory left for the compiler: no phase can go on, and what a program holds is not touched by then.
+[[noreturn]] void out_of_memory() {
+  std::fputs("bendc: the system gives no more memory to compile with\n", stderr);
+  std::_Exit(bendc::kExitRefused);
 }
 
 // A name out of a closed list, or what is wrong with it.
@@ -42,6 +50,7 @@ void add_code_options(CLI::App* command, Options& options, const char* levels) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::set_new_handler(out_of_memory);
   bendc::codegen::start_back_end();
   Options options;
   std::string subject;

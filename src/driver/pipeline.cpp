@@ -75,7 +75,7 @@ class Pipeline {
     }
     if (!accept(check_proof_gate(loaded.program, out_.sources, options_.file, reader))) return;
     if (stop("load")) return;
-    ElaborateResult elaborated = timed("elaborate", [&] { return elaborate(loaded.program, out_.sources, names_); });
+    ElaborateResult elaborated = timed("elaborate", [&] { return elaborate(loaded.program, out_.sources, names_, stack_ - kStackReserve); });
     if (!accept(std::move(elaborated.diagnostics)) || stop("elaborate")) return;
     core::Book& book = elaborated.book;
 
