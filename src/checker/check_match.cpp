@@ -105,6 +105,7 @@ void Checker::check_match(TermId id, const Env* env, const Value* goal, bool liv
         if (!taken) d.labels.push_back({c.name_span, fmt::format("it belongs to `{}`", name_text(book_.datatypes[c.data].name))});
         if (!taken) {
           d.notes.push_back(fmt::format("the cases are those of `{}`; the matched value has another type", name_text(book_.datatypes[c.data].name)));
+          if (c.data == m_.known().nat && DataId(adt->a) == m_.known().u32_type) d.fix = "a literal of `U32` is written without the `n`";
           break;   // the other cases would say the same
         }
         d.notes.push_back("a match has at most one case for each constructor of the matched type");
@@ -132,7 +133,10 @@ void Checker::check_match(TermId id, const Env* env, const Value* goal, bool liv
     if (t.kind == TermKind::MatLit) {
       literals = true;
       if (!literal_belongs(TermId(t.a), adt)) {
-        report(Code::C16, span(at), fmt::format("a literal case on a value of `{}`", show(m_.domain(all))));
+        Diagnostic& d = report(Code::C16, span(at), fmt::format("a literal case on a value of `{}`", show(m_.domain(all))));
+        const KnownNames& k = m_.known();
+        if (term(TermId(t.a)).kind == TermKind::U32 && DataId(adt->a) == k.nat) d.fix = fmt::format("write `{}n`", term(TermId(t.a)).a);
+        if (term(TermId(t.a)).kind == TermKind::U32 && DataId(adt->a) == k.f32_type) d.fix = fmt::format("write `{}.0`", term(TermId(t.a)).a);
         break;
       }
       const size_t mark = usage_.mark();

@@ -81,7 +81,7 @@ TermId Elaborator::operator_ref(const Node& n, const OperatorType& operators) {
     case OperatorType::Kind::None: {
       Diagnostic& d = reports.add(Code::P18, n.name_span, fmt::format("the operator `{}` has no type", ast::op_text(n.op)));
       d.notes.push_back("an operator means the one of the type that the nearest `( .. : T)` around it names; calls, lambdas, fields and braces stop the search");
-      d.fix = "write `(.. : U32)` around the expression, with its type";
+      d.fix = "write `( .. : T)` around the expression, with the type of its operands: `( .. : U32)`";
       return error_term(n.name_span);
     }
     case OperatorType::Kind::Headless: {
@@ -95,6 +95,14 @@ TermId Elaborator::operator_ref(const Node& n, const OperatorType& operators) {
   if (cached.head != operators.head || cached.op != n.op) {
     Name made = joined(names.text(operators.head), operator_suffix(n.op));
     cached = {operators.head, n.op, made};
+  }
+  if (!symbols.term(cached.name).symbol && unknown_.insert(cached.name).second) {
+    const std::string head(text(operators.head)), op(ast::op_text(n.op));
+    Diagnostic& d = reports.add(Code::C1, n.name_span, fmt::format("`{}` has no operator `{}`: there is no `{}`", head, op, text(cached.name)));
+    d.labels.push_back({operators.span, "this type selects the operators"});
+    d.notes.push_back(fmt::format("in `( .. : {})` the operator `{}` is a call of `{}`", head, op, text(cached.name)));
+    if (n.op == Op::Add && head == "String") d.fix = "`++` joins two strings";
+    return error_term(n.name_span);
   }
   return global(cached.name, n.name_span);
 }
@@ -326,7 +334,13 @@ TermId Elaborator::do_block(const Node& n) {
     if (s.kind == Kind::DoBind || s.kind == Kind::DoStep) {
       bool step = s.kind == Kind::DoStep;
       std::vector<TermId> args = do_header(n, family);
+      const size_t reported = reports.check.size();
       TermId type = step ? global(words_.unit, s.span) : term(NodeId(s.a));
+      if (!step && !s.name.valid() && reports.check.size() == reported + 1 && node(NodeId(s.a)).kind == Kind::Name) {
+        const std::string written(text(node(NodeId(s.a)).name));
+        reports.check.last().notes.assign(1, "what stands alone before `<-` is the type of a value that gets no name");
+        reports.check.last().fix = fmt::format("to name the value, state its type: `{} : T <- ..`", written);
+      }
       TermId value = term(NodeId(step ? s.a : s.b));
       args.insert(args.empty() ? args.end() : args.end() - 1, type);
       Name name = step || !s.name.valid() ? words_.underscore : s.name;

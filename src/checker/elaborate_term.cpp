@@ -106,6 +106,18 @@ std::string_view type_of_elsewhere(std::string_view name) {
   return {};
 }
 
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return out;
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string out;
+  for (size_t i = 0; i < names.size(); ++i) out += fmt::format("{}`{}`", i == 0 ? "" : i + 1 == names.size() ? " or " : ", ", names[i]);
+  return out;
+}
+
 }  // namespace
 
 TermId Elaborator::unknown(Name written, Span span, SymbolKind kind) {
@@ -141,11 +153,20 @@ TermId Elaborator::unknown(Name written, Span span, SymbolKind kind) {
     const size_t dot = name.find('.');
     const std::vector<Name> locals = scope.names();
     const bool of_local = dot != std::string_view::npos && std::any_of(locals.begin(), locals.end(), [&](Name local) { return names.text(local) == name.substr(0, dot); });
+    const std::vector<std::string> members = symbols.members(of_local ? name.substr(dot + 1) : name, 3);
+    const std::string capital = near.empty() && kind == SymbolKind::None ? symbols.nearest(name, SymbolKind::Ctor, {}) : std::string();
+    const Name last = dot != std::string_view::npos ? names.intern(std::string(name.substr(name.rfind('.') + 1))) : Name();
     if (of_local) {
       d.notes.push_back(fmt::format("a dot is a part of a name: it selects no field of `{}`", name.substr(0, dot)));
-      d.fix = fmt::format("take it apart where it is a parameter: `K{{x, y}} = {}` or `match {}: case K{{x, y}}: ..`", name.substr(0, dot), name.substr(0, dot));
+      if (!members.empty()) d.fix = fmt::format("call a definition of its type with it, such as {}", listed(members));
+      else d.fix = fmt::format("take it apart where it is a parameter: `K{{x, y}} = {}` or `match {}: case K{{x, y}}: ..`", name.substr(0, dot), name.substr(0, dot));
     } else if (const std::string_view ours = type_of_elsewhere(name); kind != SymbolKind::Ctor && !ours.empty()) d.fix = fmt::format("the type is called `{}`", ours);
+    else if (kind == SymbolKind::Ctor && last.valid() && symbols.ctor(last).symbol) {
+      d.notes.push_back("a constructor's name does not carry its type's");
+      d.fix = fmt::format("write `{}{{..}}`", names.text(last));
+    } else if (lower(capital) == lower(name)) d.fix = fmt::format("the constructor is `{}{{}}`", capital);
     else if (!near.empty()) d.fix = fmt::format("did you mean `{}`?", near);
+    else if (!members.empty()) d.fix = fmt::format("did you mean {}?", listed(members));
     else if (!program_.modules[symbols.module()].uses_base && (symbols.term_at(written) || symbols.ctor_at(written))) d.fix = "add `import Base` at the top of the file";
   }
   return error_term(span);

@@ -246,6 +246,7 @@ const Value* Checker::infer_family(TermId id, const Env* env, bool live) {
     Diagnostic& r = report(Code::C2, span(id), fmt::format("`{}` takes {} type {}, not {}", name, params, params == 1 ? "argument" : "arguments", t.c));
     r.labels.push_back({d.name_span, fmt::format("`{}` is declared here", name)});
     r.notes.push_back("a parameterised datatype is written with all its arguments in `<>`; leading quantities may be left out and are then &1");
+    if (t.c == 0) r.fix = fmt::format("write `{}<..>`", name);
     return error();
   }
   const Env* fields = m_.empty();
@@ -267,6 +268,12 @@ const Value* Checker::check_type(TermId id, const Env* env) {
   Diagnostic& d = report(Code::C5, span(id), "a type is needed here");
   d.expected = "Type";
   d.observed = show(kind);
+  if (term(id).kind == TermKind::Var && kind->tag == Tag::Quant) {
+    const Binding& b = bindings_[term(id).a];
+    d.labels.push_back({b.span, fmt::format("`{}` is declared here", name_text(b.name))});
+    d.notes.push_back("a parameter written without a type is an erased quantity, one of `&0`, `&1`, `&2`");
+    d.fix = fmt::format("declare a type as `-{} : Type`, or `-{} : Data` where its values are copied", name_text(b.name), name_text(b.name));
+  }
   note_missing_arguments(d, id, kind);
   return error();
 }

@@ -114,6 +114,11 @@ void Checker::mismatch(TermId at, const Value* expected, const Value* observed) 
   d.observed = observed_normal.empty() ? std::move(observed_text) : observed_normal;
   const Value* e = m_.whnf(expected);
   const Value* o = m_.whnf(observed);
+  if (e->tag == Tag::Quant) d.notes.push_back("a quantity, `&0`, `&1` or `&2`, stands here; a datatype's leading quantities are written all or left out all");
+  if (head.kind == core::TermKind::Ref && e->tag != Tag::All && def_text(DefId(head.a)) == "Array.get") {
+    d.notes.push_back("`a[i]` takes the array and gives it back: its value is the pair of the array and the element");
+    d.fix = "pass it to a def that takes the pair apart: `(a, x) = p`";
+  }
   if (e->tag != Tag::All) note_missing_arguments(d, at, observed);
   if (e->tag == Tag::All && o->tag == Tag::All && m_.binder_quantity(e) != m_.binder_quantity(o)) {
     d.notes.push_back("function types agree only when their parameters have the same quantity");

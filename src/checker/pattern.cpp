@@ -108,11 +108,12 @@ PatternId Patterns::convert(NodeId node) {
   if (n.kind == Kind::Call && ast_->nodes[NodeId(n.a)].kind == Kind::Name) {
     std::string_view head = names_.text(ast_->nodes[NodeId(n.a)].name);
     what = fmt::format("a call of `{}`", head);
-    if (symbols_.ctor(ast_->nodes[NodeId(n.a)].name).symbol) fix = fmt::format("constructors take braces: write `{}{{..}}`", head);
+    const std::string near = symbols_.ctor(ast_->nodes[NodeId(n.a)].name).symbol ? std::string(head) : n.c > 1 ? symbols_.nearest(head, SymbolKind::Ctor, {}) : std::string();
+    if (!near.empty()) fix = fmt::format("constructors take braces: write `{}{{..}}`", near);
     else if (n.c > 0) fix = fmt::format("if these are two patterns, put a comma after `{}`", head);
   } else if (n.kind == Kind::Index) {
     what = "an index";
-    fix = "if these are two patterns, put a comma between them";
+    fix = "put a comma between two patterns; a slot of an array is written by `a[i] <- v`";
   } else if (n.kind == Kind::Binary) {
     what = fmt::format("the operator `{}`", ast::op_text(n.op));
   }

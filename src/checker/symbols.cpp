@@ -156,6 +156,17 @@ std::string Symbols::show(Name key) const {
   return core::display_name(text);
 }
 
+std::vector<std::string> Symbols::members(std::string_view written, size_t limit) const {
+  std::vector<std::string> out;
+  for (uint32_t i = 0; i < terms_.size() && out.size() < limit; ++i) {
+    const Symbol& symbol = terms_[i];
+    if (!symbol || !program_.modules[ModuleId(symbol.module)].base || !visible(symbol)) continue;
+    const std::string_view key = names_.text(Name(i));
+    if (key.size() > written.size() + 1 && key.ends_with(written) && key[key.size() - written.size() - 1] == '.') out.emplace_back(key);
+  }
+  return out;
+}
+
 std::string Symbols::nearest(std::string_view written, SymbolKind kind, const std::vector<Name>& locals) const {
   uint32_t limit = written.size() <= 2 ? 1 : written.size() <= 5 ? 2 : 3;
   std::string best;

@@ -95,11 +95,18 @@ class Pipeline {
       refuse(Code::B5, Span{}, fmt::format("`{}` has no `main` to run", options_.file), fmt::format("`bendc check {}` checks a file without one", options_.file));
       return;
     }
+    const std::vector<core::DefId>& unsafe = checked.verdict.relies_on_unsafe;
+    main_is_safe_ = std::find(unsafe.begin(), unsafe.end(), book.main) == unsafe.end();
     if (options_.normalise) return normal_form(book);
     back(book);
   }
 
   void normal_form(core::Book& book) {
+    if (!main_is_safe_) {
+      // Such code need not end, and what it means is what it does when it runs.
+      return refuse(Code::B3, book.defs[book.main].name_span, "`main` relies on unsafe or foreign code, which is compiled and never evaluated in the checker",
+                    options_.normalise ? fmt::format("`bendc run {}` compiles it", options_.file) : std::string("give `main` a type that a program can print"));
+    }
     NormaliseOptions options;
     options.stack = stack_ - kStackReserve;
     NormaliseResult result = timed("normalise", [&] { return normalise(book, names_, book.main, options); });
@@ -242,6 +249,7 @@ class Pipeline {
 
   const Options& options_;
   const Goal goal_;
+  bool main_is_safe_ = true;
   const size_t stack_;
   Interner names_;
   Compilation out_;

@@ -26,6 +26,8 @@ Parser::NodeId Parser::body(uint32_t column) {
     else first = part;
     if (node(part).kind != Kind::Let && (!rewrites || node(part).kind != Kind::Rewrite)) break;
     scratch_.push_back(part);
+    if (more && node(part).kind == Kind::Let && (at(TokenKind::End) || (starts_declaration() && peek().newline_before()))) no_result(ast.lets[node(part).a]);
+    more = more && !panic();
     if (!more) link(error_node(since(node(part).span.offset)));
   }
   for (size_t i = mark; i < scratch_.size(); ++i) {
@@ -34,6 +36,17 @@ Parser::NodeId Parser::body(uint32_t column) {
   }
   scratch_.resize(mark);
   return first;
+}
+
+// A let, and then nothing: often a line that was meant as the result has been read as the value of a let above it.
+void Parser::no_result(const ast::Let& let) {
+  Diagnostic* d = fail(Code::P1, here(), fmt::format("expected the result of this body after its last let, found {}", found()));
+  if (!d) return;
+  d->labels.clear();
+  const NodeId target = let.write ? NodeId() : bare_binder(let.patterns.back());
+  if (!target.valid()) d->labels.push_back({let.statement, "the last let"});
+  else d->labels.push_back({node(let.values.back()).span, fmt::format("read as the value of `{}`", names_.text(node(target).kind == Kind::PlusMark ? node(bare_name(NodeId(node(target).a))).name : node(target).name))});
+  d->notes.push_back("a body is lets and then one expression, which is its result; a let of n names takes n values");
 }
 
 bool Parser::starts_name() const { return at(TokenKind::Ident); }

@@ -23,7 +23,10 @@ Parser::NodeId Parser::error_node(Span span) {
 
 bool Parser::expect(TokenKind kind, std::string_view why) {
   if (take(kind)) return true;
-  fail(Code::P1, here(), fmt::format("expected {} {}, found {}", token_text(kind), why, found()));
+  const bool line_ends = peek().newline_before() && position() > 0;
+  if (auto* d = fail(Code::P1, here(), fmt::format("expected {} {}, found {}", token_text(kind), why, found())); d && line_ends && kind == TokenKind::Colon && d->labels.empty()) {
+    d->labels.push_back({{d->span.file, tokens().items[position() - 1].end(), 0}, "it is missing here"});
+  }
   return false;
 }
 
@@ -206,7 +209,10 @@ void Parser::type_decl() {
     next();
     decl.params = binders(TokenKind::Greater, "the type parameters", open, false);
   }
-  if (expect(TokenKind::KwIs, "and the kind of the datatype")) {
+  if (at(TokenKind::Colon)) {
+    if (auto* d = fail(Code::P1, here(), "expected `is` and the kind of the datatype, found `:`"))
+      d->fix = fmt::format("write `type {} is Data:`, or `is Type` where a field holds a function, an array or an `A & B`", names_.text(decl.name));
+  } else if (expect(TokenKind::KwIs, "and the kind of the datatype")) {
     decl.type = term(0);
     expect(TokenKind::Colon, "after the kind of the datatype");
   }
@@ -329,6 +335,9 @@ void Parser::check_params(ast::Decl& decl) {
 
 void Parser::def_body(ast::Decl& decl) {
   if (!at(TokenKind::KwImport) || peek(1).kind != TokenKind::String) {
+    if (at(TokenKind::End) || (starts_declaration() && peek().newline_before())) {
+      if (auto* d = fail(Code::P1, here(), fmt::format("expected the body of `{}`, found {}", names_.text(decl.name), found()))) d->fix = "write what it gives; `?TODO` stands for a body that is still to come";
+    }
     decl.body = body(0);
     return;
   }
@@ -362,6 +371,12 @@ ParseResult parse(const SourceMap& sources, FileId file, Interner& names) {
   Parser parser(file, sources[file].text, std::move(lexed.tokens), names);
   parser.ast.imports = std::move(imports);
   parser.file();
+  // The path of an import that stands too late is not for the lexer to judge.
+  for (const Diagnostic& d : parser.diagnostics.all()) {
+    if (d.code != Code::P28 || sources.text(d.span) != "import") continue;
+    const uint32_t line = sources.locate(file, d.span.offset).line;
+    lexed.diagnostics.remove_from(0, [&](const Diagnostic& l) { return sources.locate(file, l.span.offset).line == line; });
+  }
   diagnostics.append(std::move(lexed.diagnostics));
   diagnostics.append(std::move(parser.diagnostics));
   diagnostics.sort(sources);

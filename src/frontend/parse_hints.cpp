@@ -1,5 +1,7 @@
 // What other languages have and this one has not, recognised around the first error of a declaration: the rule and what to write instead.
+// A hint looks at tokens only, so it may be wrong about what was meant; it never changes what is an error.
 #include <algorithm>
+#include <span>
 
 #include "frontend/parser_impl.h"
 
@@ -11,17 +13,50 @@ struct Foreign {
   std::string_view word, note, fix;
 };
 
-// First words of a statement that are plain names here.
+constexpr std::string_view kNoIf = "a choice is a `match` on a parameter", kNoLet = "two names on one line start a parallel let", kLet = "write `x = value`, or `x : T = value`";
+constexpr std::string_view kNoLoop = "a def calls itself with a smaller argument", kLoop = "count a Nat down: `match n:`, then `case 0n: ..` and `case 1n+p: ..`";
+constexpr std::string_view kUnary = "there is no unary minus", kSubtract = "subtract from zero: `(0.0 - x : F32)`; U32 and Nat have no negative numbers";
+
+// First words of a statement that are plain names here (`for` heads a clause of a law).
 constexpr Foreign kStatements[] = {
-    {"if", "there is no `if`: a choice is a `match` on a parameter", "pass the Bool to a def that matches it: `match c:`, then `case True{}: ..` and `case False{}: ..`"},
-    {"else", "there is no `else`: a choice is a `match` on a parameter", "write `case False{}: ..` or `case _: ..`"},
-    {"elif", "there is no `elif`: a choice is a `match` on a parameter", "pass the Bool to a def that matches it"},
-    {"while", "there are no loops: a def calls itself with a smaller argument", "count a Nat down: `match n:`, then `case 0n: ..` and `case 1n+p: ..`"},
-    {"let", "there is no `let`: two names on one line start a parallel let", "write `x = value`, or `x : T = value`"},
-    {"var", "there is no `var`: two names on one line start a parallel let", "write `x = value`, or `x : T = value`"},
-    {"const", "there is no `const`: two names on one line start a parallel let", "write `x = value`, or `x : T = value`"},
-    {"val", "there is no `val`: two names on one line start a parallel let", "write `x = value`, or `x : T = value`"},
+    {"if", kNoIf, "pass the Bool to a def that matches it: `match c:`, then `case True{}: ..` and `case False{}: ..`"},
+    {"else", kNoIf, "write `case False{}: ..` or `case _: ..`"},
+    {"elif", kNoIf, "pass the Bool to a def that matches it"},
+    {"switch", kNoIf, "write `match x:` and a `case` for each constructor"},
+    {"while", kNoLoop, kLoop},
+    {"for", kNoLoop, kLoop},
+    {"loop", kNoLoop, kLoop},
+    {"let", kNoLet, kLet},
+    {"var", kNoLet, kLet},
+    {"const", kNoLet, kLet},
+    {"val", kNoLet, kLet},
 };
+
+constexpr std::string_view kTypes = "a datatype is declared by `type`, with its kind", kType = "write `type T is Data:` and its constructors, such as `K{x: U32}`";
+constexpr std::string_view kDefs = "a definition starts with `def`", kDef = "write `def f(x: T) -> R: body`";
+constexpr Foreign kDeclarations[] = {
+    {"data", kTypes, kType}, {"struct", kTypes, kType}, {"enum", kTypes, kType}, {"record", kTypes, kType}, {"class", kTypes, kType}, {"object", kTypes, kType},
+    {"fn", kDefs, kDef}, {"fun", kDefs, kDef}, {"func", kDefs, kDef}, {"function", kDefs, kDef}, {"let", kDefs, kDef}, {"const", kDefs, kDef},
+    {"from", "imports are whole modules under an alias", "write `import ./path.bend as Alias` at the top of the file"},
+};
+
+// Names between two terms of one line, where a parallel let is read.
+constexpr Foreign kOperators[] = {
+    {"and", "`&&` joins two Bools", "write `a && b`"},
+    {"or", "`||` joins two Bools", "write `a || b`"},
+    {"xor", "`.^.` is the bitwise exclusive or", "write `(a .^. b : U32)`"},
+    {"mod", "`%` is the remainder", "write `(a % b : U32)`"},
+    {"div", "`/` is the quotient", "write `(a / b : U32)`"},
+    {"in", "there is no `in`", ""},
+};
+constexpr std::string_view kLambdas[] = {"lambda", "fun", "fn", "func", "function"};
+
+const Foreign* find(std::span<const Foreign> table, std::string_view word) {
+  const auto it = std::find_if(table.begin(), table.end(), [&](const Foreign& f) { return f.word == word; });
+  return it == table.end() ? nullptr : &*it;
+}
+
+bool name_head(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
 }  // namespace
 
@@ -36,15 +71,33 @@ void Parser::hint(size_t first_report, uint32_t first_token) {
     d.notes.assign(1, std::string(note));
     d.fix = fix;
   };
+  auto is = [&](uint32_t i, TokenKind kind) { return i < items.size() && items[i].kind == kind; };
+  auto twice = [&] { return at > 0 && items[at - 1].kind == found->kind && items[at - 1].end() == found->offset; };   // `::`, `**`, `//`
+  auto line_start = [&](uint32_t i) {
+    while (i > 0 && !items[i].newline_before()) --i;
+    return i;
+  };
+  const bool no_term = d.message.starts_with("expected a term");
+  const uint32_t line = line_start(at);
+
+  if (d.code == Code::P28 && (ast.decls.empty() || found->column == 1)) {
+    if (const Foreign* f = find(kDeclarations, text(*found))) return say(f->note, f->fix);
+  }
   // A statement that starts with a word of another language: on the line of the error, or on the two before it.
   uint32_t lines = 0;
   for (uint32_t i = at + 1; i-- > first_token && lines < 3;) {
     if (items[i].newline_before()) ++lines;
     const bool starts = items[i].newline_before() || (i > first_token && items[i - 1].kind == TokenKind::Colon);
-    if (!starts || items[i].kind != TokenKind::Ident) continue;
-    for (const Foreign& f : kStatements) {
-      if (text(items[i]) == f.word) return say(f.note, f.fix);
+    if (!starts || (items[i].kind != TokenKind::Ident && (items[i].kind != TokenKind::KwFor || is(first_token, TokenKind::KwLaw)))) continue;
+    if (const Foreign* f = find(kStatements, text(items[i]))) return say(fmt::format("there is no `{}`: {}", f->word, f->note), f->fix);
+  }
+  if (d.message.starts_with("expected `=` after the")) {
+    for (uint32_t i = line; i < at; ++i) {
+      if (!is(i, TokenKind::Ident)) continue;
+      if (const Foreign* f = find(kOperators, text(items[i])); f && i > line) return say(f->note, f->fix);
+      if (std::find(std::begin(kLambdas), std::end(kLambdas), text(items[i])) != std::end(kLambdas)) return say("a function value is written with `=>` and has no keyword", "write `x => body`");
     }
+    if (found->kind == TokenKind::Colon) return say("the names of a parallel let have no types", "give the value its type: `a b = {f(x) : T} g(y)`");
   }
   switch (found->kind) {
     case TokenKind::EqualEqual: return say("`==` is no operator on values; `{a == b : T}` is the type of proofs that they are equal", "compare with `T.is_eq(a, b)`, such as `U32.is_eq(a, b)`");
@@ -52,16 +105,71 @@ void Parser::hint(size_t first_report, uint32_t first_token) {
     case TokenKind::LeftBrace:
       if (d.message.starts_with("expected `:`")) return say("a body stands after a `:`; braces hold the fields of a constructor", "write `:` and the body, without braces");
       break;
+    case TokenKind::KwCase:
+      if (d.code == Code::P4 && at > 0 && is(at - 1, TokenKind::LeftBrace)) return say("the cases of a match stand below a `:`, without braces", "write `match x:`, then the cases on lines of their own");
+      break;
     case TokenKind::Less:
-      if (at >= 2 && items[at - 2].kind == TokenKind::KwDef) return say("a def has no type parameters of its own kind: a type is an ordinary, erased argument", "write `(-A: Type, ..)`, and pass the type at each call");
-      if (items.size() > at + 1 && items[at + 1].kind == TokenKind::Minus && items[at + 1].offset == found->offset + 1) return say("`x <- value` binds inside a `do` block", "open one above: `do IO<Unit>:`");
+      if (at >= 2 && is(at - 2, TokenKind::KwDef)) return say("a def has no type parameters of its own kind: a type is an ordinary, erased argument", "write `(-A: Type, ..)`, and pass the type at each call");
+      if (is(at + 1, TokenKind::Minus) && items[at + 1].offset == found->offset + 1) return say("`x <- value` binds inside a `do` block", "open one above: `do IO<Unit>:`");
       break;
     case TokenKind::Minus:
-      if (d.message.starts_with("expected a term")) return say("there is no unary minus", "subtract from zero: `(0.0 - x : F32)`");
+    case TokenKind::Plus:
+      if (no_term && found->kind == TokenKind::Minus) return say(kUnary, kSubtract);
+      if (!no_term && found->space_before() && name_head(char_after(*found))) {
+        const std::string_view sign = text(*found), next = is(at + 1, TokenKind::Ident) ? text(items[at + 1]) : "x";
+        return say(fmt::format("`{}` glued to a name marks a binder as {}", sign, sign == "-" ? "erased" : "reusable"), fmt::format("put a space on both sides of the operator: `.. {} {}`", sign, next));
+      }
       break;
-    default: break;
+    case TokenKind::Greater:
+      if (!found->space_before()) return say("without a space before it `>` closes type arguments", "put a space on both sides of the operator");
+      break;
+    case TokenKind::Percent:
+      if (!no_term) return say("without a space after it `%` starts a rewrite", "put a space on both sides of the operator");
+      break;
+    case TokenKind::Colon:
+      if (no_term && twice()) return say("`h <> t` puts an element before a list; a type stands after one `:`", "write `h <> t`");
+      if (d.code == Code::P28) return say("a body ends at its first plain expression; only a let, a group and braces take a type", "write `{x : T}` for the type of a term, `x : T = value` for that of a let");
+      break;
+    case TokenKind::Star:
+      if (no_term && twice()) return say("there is no power operator", "multiply, or call `U32.pow` or `F32.pow`");
+      break;
+    case TokenKind::Slash:
+      if ((no_term && twice()) || (d.code == Code::P28 && at + 1 < items.size())) return say("a comment starts with `#` and ends with its line", "write `# ..`");
+      break;
+    case TokenKind::Bang:
+      if (no_term) return say("there is no operator `!` before a value", "negate a Bool with `Bool.not(x)`");
+      if (d.code == Code::P28 && is(at + 1, TokenKind::LeftParen)) return say("`!` marks a call and stands directly between the name and its `(`", "write `f!(x)`");
+      break;
+    case TokenKind::RightParen:
+      if (no_term && at > 0 && is(at - 1, TokenKind::LeftParen)) return say("an empty pair of parentheses is no value", "the value of type `Unit` is `Unit{}`; a def without arguments is called as `f()`");
+      break;
+    case TokenKind::RightBracket:
+      if (no_term && is(line, TokenKind::KwCase)) return say("a bracket after a term reads as an index", "put a comma between two patterns: `case _, []:`");
+      break;
+    case TokenKind::Bar:
+      if (d.message.starts_with("expected a name for a constructor")) return say("constructors follow each other with nothing between them", "drop the `|`");
+      break;
+    case TokenKind::Semicolon:
+      if (d.code == Code::P28) return say("`;` ends a let, a step of a `do` block, a rewrite's head or an arm, and nothing else", "drop it");
+      break;
+    case TokenKind::Comma:
+      if (d.code == Code::P28) {
+        for (uint32_t i = at; i < items.size() && (i == at || !items[i].newline_before()); ++i)
+          if (is(i, TokenKind::Equal)) return say("the names of a parallel let and its values stand side by side, without commas", "write `a b = f(x) g(y)`");
+      }
+      break;
+    case TokenKind::LeftParen:
+    case TokenKind::LeftBracket:
+      if (d.code == Code::P28 && found->newline_before()) return say("a bracket at the start of a line does not continue the line above", "write it on the line of what it belongs to");
+      break;
+    default:
+      if (d.code != Code::P28 || ast.decls.empty() || !found->newline_before() || at == 0) break;
+      if (is(at - 1, TokenKind::Colon) && is(line_start(at - 1), TokenKind::KwMatch)) return say("a match without cases, then other text", "begin each row with `case`: `case K{}: ..`");
+      if (is(line_start(at - 1), TokenKind::KwReturn)) return say("`return` ends a `do` block: nothing follows it", "move this line above the `return`");
+      if (found->kind == TokenKind::Ident) return say("a body ends at its first plain expression", "name the value of the line above by `x = ..`, or let effects follow each other in a `do` block: `do IO<Unit>:`");
+      break;
   }
-  if (d.message.find("erased let") != std::string::npos) say("`-x` at the head of a statement begins an erased let; there is no unary minus", "subtract from zero: `(0.0 - x : F32)`");
+  if (d.message.find("erased let") != std::string::npos) say("`-x` at the head of a statement begins an erased let; there is no unary minus", kSubtract);
 }
 
 }  // namespace bendc

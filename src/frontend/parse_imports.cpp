@@ -62,6 +62,9 @@ uint32_t parse_imports(const SourceMap& sources, FileId file, Interner& names, s
       made.stdlib = true;
       made.alias = names.intern(words[1].text);
       made.alias_span = words[1].span;
+    } else if (words.size() == 4 && words[2].text == "as" && words[1].text == "Base") {
+      diagnostics.add(Code::P26, words[3].span, "an alias for `Base`").fix = "write `import Base`: its names are used as they are, and it takes no alias";
+      continue;
     } else if (words.size() == 4 && words[2].text == "as" && plain_name(words[3].text)) {
       made.path = std::string(words[1].text);
       made.alias = names.intern(words[3].text);

@@ -337,6 +337,10 @@ Parser::NodeId Parser::do_block() {
   made.kind = Kind::Do;
   Span head = here();
   next();
+  if (at(TokenKind::Colon)) {
+    if (auto* d = fail(Code::P1, here(), "expected the type of the effects after `do`, found `:`")) d->fix = "write it with the result type: `do IO<Unit>:`";
+    return error_node(head);
+  }
   if (!name(made.name, made.name_span, "the type of a `do` block")) return error_node(head);
   if (!at(TokenKind::Less)) {
     if (auto* d = fail(Code::P1, here(), fmt::format("expected `<` after `do {}`, found {}", names_.text(made.name), found()))) d->fix = "write the result type: `do IO<U32>:`";
@@ -412,6 +416,16 @@ bool Parser::do_statement(uint32_t column, NodeId& statement) {
     made.b = term(0).index;
     take(TokenKind::Semicolon);
     return finish(Kind::DoBind, true);
+  }
+  if (!panic() && at(TokenKind::Equal) && bare_binder(first).valid()) {
+    const Node& binder = node(bare_binder(first));
+    const std::string written(names_.text(binder.kind == Kind::PlusMark ? node(bare_name(NodeId(binder.a))).name : binder.name));
+    if (auto* d = fail(Code::P1, here(), fmt::format("expected `:` and the type of `{}`, found `=`", written))) {
+      d->notes.push_back("a let inside a `do` block states its type");
+      d->fix = fmt::format("write `{} : T = value`", written);
+    }
+    statement = first;
+    return false;
   }
   bool step = !panic() && (take(TokenKind::Semicolon) || (!at(TokenKind::End) && peek().column == column));
   if (!step) {

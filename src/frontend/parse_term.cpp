@@ -378,7 +378,11 @@ Parser::NodeId Parser::lambda(NodeId binder) {
   Span start = node(binder).span;
   NodeId target = bare_binder(binder);
   if (!target.valid()) {
-    if (auto* d = error(Code::P11, start, "a lambda takes exactly one name")) d->fix = "write one lambda for each parameter (`a => b => ..`), and take parts of data in a def";
+    uint32_t line = position();
+    while (line > 0 && !tokens().items[line].newline_before()) --line;
+    const bool in_case = tokens().items[line].kind == TokenKind::KwCase && node(strip_groups(binder)).kind != Kind::Tuple;
+    if (auto* d = error(Code::P11, start, "a lambda takes exactly one name"))
+      d->fix = in_case ? "the body of a case stands after a `:`, as in `case K{}: body`" : "write one lambda for each parameter (`a => b => ..`), and take parts of data in a def";
   }
   next();
   NodeId inner = block();

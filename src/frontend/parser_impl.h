@@ -83,6 +83,7 @@ class Parser : public Cursor {
   // parse_body.cpp
   NodeId body(uint32_t column);
   NodeId block();                        // a body whose enclosing column is just left of its first token
+  void no_result(const ast::Let& let);
   bool statement(uint32_t column, NodeId& out);   // true: a let whose body follows
   bool erased_let(NodeId& out);
   NodeId let(ast::Let let, uint32_t start);
