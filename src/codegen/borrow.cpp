@@ -103,7 +103,7 @@ class Inference {
         case NodeKind::Fork:
           for (const CallSite& call : n.calls) pass(call.func, call.args, false);
           break;
-        case NodeKind::Ret: consumed(n.subject); break;
+        case NodeKind::Ret: break;   // a dup, where the caller would make one to keep the value
         case NodeKind::Tail: pass(n.func, n.args, true); break;
         case NodeKind::Jump:
           for (VarId v : m_.list(n.args)) consumed(v);

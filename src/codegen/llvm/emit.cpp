@@ -9,6 +9,7 @@
 #include "codegen/llvm/device.h"
 #include "codegen/llvm/machine.h"
 #include "codegen/llvm/names.h"
+#include "codegen/llvm/unroll_recursion.h"
 
 namespace bendc::codegen {
 
@@ -123,6 +124,7 @@ llvm::Function* ModuleEmitter::declare_function(FuncId id, const char* suffix) {
   llvm::Function* function = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, "bend." + mangle(func.name) + suffix, ir);
   mark_function(function);
   mark_worker(function);
+  function->addFnAttr(kOfProgram);
   if (on_device() && options.gpu->device->copy[id.index]) function->addFnAttr(llvm::Attribute::NoInline);
   if (options.target == TargetKind::Device && options.gpu->device->inlined[id.index]) function->addFnAttr(llvm::Attribute::AlwaysInline);
   function->setCallingConv(on_device() ? llvm::CallingConv::C : tails.cyclic[id.index] ? llvm::CallingConv::Tail : llvm::CallingConv::Fast);

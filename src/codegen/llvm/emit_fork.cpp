@@ -2,15 +2,19 @@
 // then each task is taken back and run as a plain call, unless another worker has taken it: then its result is in the entry.
 //
 //   the function's Nat below its bound (small_forks.h)                    -> the sequential clones, in order
-//   entry  = task_tail;  if (entry + bytes > task_limit) -> solo or !bend_fork(): the sequential clones, in order
-//   entry[i] := { task function, arguments };  task_tail = entry + bytes;  r0 = f0(..)
-//   task_tail = entry[i];  if (entry[i] > *task_head || bend_join(entry[i])) r = f(..)  else r = entry[i].data
+//   not tasks_wanted: enough of this worker's tasks wait                  -> in order
+//   otherwise, out of line:
+//     entry = task_tail;  if (entry >= task_limit) -> solo, or what bend_fork() says: the sequential clones, in order, or push
+//     entry[i] := { task function, arguments };  task_tail = entry + bytes;  r0 = f0(..)
+//     task_tail = entry[i];  if (entry[i] > *task_head || bend_join(entry[i])) r = f(..)  else r = entry[i].data
 //
 // The newest entry belongs to the first task, since the oldest is taken first and is the last that its owner needs.
+#include <algorithm>
 #include <cstddef>
 
 #include "codegen/llvm/emitter.h"
 #include "codegen/llvm/sanitize.h"
+#include "codegen/llvm/unroll_recursion.h"
 
 namespace bendc::codegen {
 
@@ -59,7 +63,7 @@ llvm::Function* ModuleEmitter::task_function(flow::FuncId callee) {
       operands.append(leaves.begin(), leaves.end());
       offset += round_up_8(layouts.of(type).size);
     }
-    llvm::Function* target = function(callee, false);
+    llvm::Function* target = function(callee);
     llvm::CallInst* call = body.CreateCall(target, operands);
     call->setCallingConv(target->getCallingConv());
     if (!returns_indirect(func.result)) store_frame(body, func.result, split_result(body, call, func.result), area);
@@ -69,52 +73,160 @@ llvm::Function* ModuleEmitter::task_function(flow::FuncId callee) {
   return task;
 }
 
+llvm::Value* FuncEmitter::wanted_address() { return b_.CreateConstInBoundsGEP1_64(m_.i8, worker_, offsetof(BendWorker, tasks_wanted)); }
+
+void FuncEmitter::store_wanted(bool wanted) { b_.CreateAlignedStore(b_.getInt32(wanted), wanted_address(), llvm::Align(4))->setAtomic(kMonotonic); }
+
+// Is the stock complete with a tail at `place`? Never while the limit is null.
+llvm::Value* FuncEmitter::reaches(llvm::Value* place, llvm::Value* limit) {
+  return b_.CreateICmpUGT(b_.CreatePtrToInt(place, m_.i64), b_.CreateSub(b_.CreatePtrToInt(limit, m_.i64), b_.getInt64(1)));
+}
+
 void FuncEmitter::fork(const flow::Node& node) {
   const std::vector<VarId> results(m_.flow.list(node.vars).begin(), m_.flow.list(node.vars).end());
   const size_t count = node.calls.size();
-  if (sequential_ || count < 2 || !m_.options.threads) {
+  if (sequential_ || count < 2 || count > BEND_WIDEST_FORK || !m_.options.threads) {
     for (size_t i = 0; i < count; ++i) bind(results[i], call(node.calls[i].func, node.calls[i].args));
     return;
   }
-  const uint64_t bytes = BEND_TASK_BYTES * (count - 1);
-  llvm::BasicBlock *full = m_.block(b_, "fork.full"), *ask = m_.block(b_, "fork.ask"), *push = m_.block(b_, "fork.push"), *in_order = m_.block(b_, "fork.in_order"),
-                   *joined = m_.block(b_, "fork.joined");
+  Ways ways;
+  llvm::BasicBlock *in_order = nullptr, *large = m_.block(b_, "fork.large"), *wanted = m_.block(b_, "fork.wanted"), *enough = m_.block(b_, "fork.enough");
   if (const flow::SmallFork& small = m_.small_forks[id_.index]; small.limit > 0) {
-    llvm::BasicBlock* large = m_.block(b_, "fork.large");
+    in_order = m_.block(b_, "fork.small");
     b_.CreateCondBr(b_.CreateICmpULT(scalar(func_.params[small.param]), b_.getInt64(small.limit)), in_order, large);
-    b_.SetInsertPoint(large);
+  } else {
+    b_.CreateBr(large);
   }
-  llvm::BasicBlock* start = b_.GetInsertBlock();
+  b_.SetInsertPoint(large);
+  llvm::LoadInst* asked = b_.CreateAlignedLoad(m_.i32, wanted_address(), llvm::Align(4));
+  asked->setAtomic(kMonotonic);
+  asked->setMetadata(kPollMetadata, llvm::MDNode::get(m_.context, {}));
+  b_.CreateCondBr(b_.CreateICmpNE(asked, b_.getInt32(0)), wanted, enough, m_.unlikely());
+
+  b_.SetInsertPoint(wanted);
+  std::vector<VarId> arguments;
+  for (const flow::CallSite& site : node.calls)
+    for (VarId var : m_.flow.list(site.args))
+      if (std::find(arguments.begin(), arguments.end(), var) == arguments.end()) arguments.push_back(var);
+  llvm::SmallVector<llvm::Value*, 8> operands{worker_};
+  for (VarId var : arguments) operands.append(value(var).begin(), value(var).end());
+  llvm::Function* outlined = fork_function(node, arguments, results);
+  llvm::CallInst* forked = b_.CreateCall(outlined, operands);
+  forked->setCallingConv(outlined->getCallingConv());
+  ways.emplace_back(b_.GetInsertBlock(), std::vector<Leaves>());
+  unsigned next = 0;
+  for (VarId var : results) {
+    Leaves& leaves = ways.back().second.emplace_back();
+    for (size_t leaf = 0; leaf < m_.layouts.of(type(var)).leaves.size(); ++leaf) leaves.push_back(b_.CreateExtractValue(forked, next++));
+  }
+  b_.SetInsertPoint(enough);
+  ways.push_back(calls_in_order(node, false));
+  if (in_order) {
+    b_.SetInsertPoint(in_order);
+    ways.push_back(calls_in_order(node, true));
+  }
+  std::vector<Leaves> merged = meet(ways);
+  for (size_t i = 0; i < count; ++i) bind(results[i], std::move(merged[i]));
+}
+
+// The results of the calls, made one after another.
+FuncEmitter::Ways::value_type FuncEmitter::calls_in_order(const flow::Node& node, bool sequential) {
+  std::vector<Leaves> out;
+  for (const flow::CallSite& site : node.calls) out.push_back(call(site.func, site.args, sequential));
+  return {b_.GetInsertBlock(), std::move(out)};
+}
+
+// What comes after ways that give the same values.
+std::vector<Leaves> FuncEmitter::meet(const Ways& ways) {
+  llvm::BasicBlock* joined = m_.block(b_, "fork.joined");
+  for (const auto& [block, values] : ways) Builder(block).CreateBr(joined);
+  b_.SetInsertPoint(joined);
+  std::vector<Leaves> out;
+  for (size_t i = 0; i < ways[0].second.size(); ++i) {
+    Leaves& merged = out.emplace_back();
+    for (size_t leaf = 0; leaf < ways[0].second[i].size(); ++leaf) {
+      llvm::PHINode* phi = b_.CreatePHI(ways[0].second[i][leaf]->getType(), static_cast<unsigned>(ways.size()));
+      for (const auto& [block, values] : ways) phi->addIncoming(values[i][leaf], block);
+      merged.push_back(phi);
+    }
+  }
+  return out;
+}
+
+// (worker, arguments) -> the results' leaves: the fork of a worker that wants tasks. Out of line, for it is rare and large.
+llvm::Function* FuncEmitter::fork_function(const flow::Node& node, const std::vector<VarId>& arguments, const std::vector<VarId>& results) {
+  auto leaf_types = [&](const std::vector<VarId>& vars, std::vector<llvm::Type*> out) {
+    for (VarId var : vars)
+      for (flow::Leaf leaf : m_.layouts.of(type(var)).leaves) out.push_back(m_.leaf_type(leaf.kind));
+    return out;
+  };
+  llvm::Type* result = llvm::StructType::get(m_.context, leaf_types(results, {}));
+  llvm::FunctionType* fn_type = llvm::FunctionType::get(result, leaf_types(arguments, {m_.ptr}), false);
+  llvm::Function* out = llvm::Function::Create(fn_type, llvm::GlobalValue::InternalLinkage, fn_->getName() + ".fork", m_.ir);
+  m_.mark_function(out);
+  m_.mark_worker(out);
+  out->addFnAttr(llvm::Attribute::NoInline);
+  out->addFnAttr(llvm::Attribute::Cold);
+  out->setCallingConv(llvm::CallingConv::Fast);
+  std::vector<Leaves> outer;
+  for (VarId var : arguments) outer.push_back(value(var));
+  FuncEmitter(m_, id_, out).run_fork(node, arguments);
+  for (size_t i = 0; i < arguments.size(); ++i) bind(arguments[i], std::move(outer[i]));
+  return out;
+}
+
+void FuncEmitter::run_fork(const flow::Node& node, const std::vector<VarId>& arguments) {
+  llvm::BasicBlock* entry = llvm::BasicBlock::Create(m_.context, "entry", fn_);
+  llvm::BasicBlock* start = llvm::BasicBlock::Create(m_.context, "start", fn_);
+  b_.SetInsertPoint(entry);
+  b_.CreateBr(start);   // the entry block holds the frame only
+  b_.SetInsertPoint(start);
+  worker_ = fn_->getArg(0);
+  unsigned next = 1;
+  for (VarId var : arguments) {
+    Leaves leaves;
+    for (size_t i = 0; i < m_.layouts.of(type(var)).leaves.size(); ++i) leaves.push_back(fn_->getArg(next++));
+    bind(var, std::move(leaves));
+  }
+  llvm::BasicBlock *full = m_.block(b_, "fork.full"), *ask = m_.block(b_, "fork.ask"), *push = m_.block(b_, "fork.push"), *enough = m_.block(b_, "fork.enough"),
+                   *in_order = m_.block(b_, "fork.in_order");
   llvm::Value* tail = m_.load_shared(b_, m_.ptr, worker_, offsetof(BendWorker, task_tail), kMonotonic);
   llvm::Value* limit = m_.load_shared(b_, m_.ptr, worker_, offsetof(BendWorker, task_limit), kMonotonic);
-  b_.CreateCondBr(b_.CreateICmpULE(b_.CreateConstGEP1_64(m_.i8, tail, bytes), limit), push, full);
-
+  b_.CreateCondBr(b_.CreateICmpULT(tail, limit), push, full);
   b_.SetInsertPoint(full);
   llvm::Value* solo = m_.load(b_, m_.i32, worker_, offsetof(BendWorker, solo), ModuleEmitter::Region::Worker);
   b_.CreateCondBr(b_.CreateICmpNE(solo, b_.getInt32(0)), in_order, ask);
   b_.SetInsertPoint(ask);
-  llvm::Value* may = m_.call_runtime(b_, Rt::bend_fork, {worker_, b_.getInt64(bytes)});
-  // The program's first fork gets its stack there.
-  llvm::Value* opened = m_.load_shared(b_, m_.ptr, worker_, offsetof(BendWorker, task_tail), kMonotonic);
-  b_.CreateCondBr(b_.CreateICmpNE(may, b_.getInt32(0)), push, in_order);
+  llvm::SwitchInst* answer = b_.CreateSwitch(m_.call_runtime(b_, Rt::bend_fork, {worker_}), in_order, 2);
+  answer->addCase(b_.getInt32(BEND_FORK_PUSH), push);
+  answer->addCase(b_.getInt32(BEND_FORK_ENOUGH), enough);
 
-  std::vector<std::pair<llvm::BasicBlock*, std::vector<Leaves>>> ways;
-  b_.SetInsertPoint(in_order);
-  std::vector<Leaves> sequential;
-  for (const flow::CallSite& site : node.calls) sequential.push_back(call(site.func, site.args, true));
-  ways.push_back({b_.GetInsertBlock(), std::move(sequential)});
-  b_.CreateBr(joined);
-
+  Ways ways;
   b_.SetInsertPoint(push);
-  llvm::PHINode* first = b_.CreatePHI(m_.ptr, 2);
-  first->addIncoming(tail, start);
-  first->addIncoming(opened, ask);
-  llvm::Value* end = b_.CreateConstGEP1_64(m_.i8, first, bytes);
+  ways.push_back(calls_as_tasks(node));
+  b_.SetInsertPoint(enough);
+  ways.push_back(calls_in_order(node, false));
+  b_.SetInsertPoint(in_order);
+  ways.push_back(calls_in_order(node, true));
+  llvm::Value* result = llvm::PoisonValue::get(fn_->getReturnType());
+  next = 0;
+  for (const Leaves& leaves : meet(ways))
+    for (llvm::Value* leaf : leaves) result = b_.CreateInsertValue(result, leaf, next++);
+  b_.CreateRet(result);
+}
+
+// All calls but the first are pushed, and joined.
+FuncEmitter::Ways::value_type FuncEmitter::calls_as_tasks(const flow::Node& node) {
+  const size_t count = node.calls.size();
+  // The program's first fork gets its stack in bend_fork: these are read after it.
+  llvm::Value* tail = m_.load_shared(b_, m_.ptr, worker_, offsetof(BendWorker, task_tail), kMonotonic);
+  llvm::Value* limit = m_.load_shared(b_, m_.ptr, worker_, offsetof(BendWorker, task_limit), kMonotonic);
+  llvm::Value* end = b_.CreateConstGEP1_64(m_.i8, tail, BEND_TASK_BYTES * (count - 1));
   std::vector<llvm::Value*> entries(count), areas(count);
   bool outside = false;   // some task's data is in this frame
   for (size_t i = count - 1; i > 0; --i) {
     const flow::CallSite& site = node.calls[i];
-    entries[i] = b_.CreateConstInBoundsGEP1_64(m_.i8, first, BEND_TASK_BYTES * (count - 1 - i));
+    entries[i] = b_.CreateConstInBoundsGEP1_64(m_.i8, tail, BEND_TASK_BYTES * (count - 1 - i));
     areas[i] = b_.CreateConstInBoundsGEP1_64(m_.i8, entries[i], kDataOffset);
     m_.store(b_, m_.task_function(site.func), entries[i], offsetof(BendForkTask, code), ModuleEmitter::Region::Frame);
     if (const uint32_t size = m_.task_bytes(site.func); size > BEND_TASK_SPACE) {
@@ -130,6 +242,13 @@ void FuncEmitter::fork(const flow::Node& node) {
     }
   }
   m_.store_tail(b_, worker_, end, llvm::AtomicOrdering::Release);
+  // The last one of the stock. Who asks meanwhile may go unheard; he finds these tasks, or asks again.
+  llvm::BasicBlock *last = m_.block(b_, "task.last"), *pushed = m_.block(b_, "task.pushed");
+  b_.CreateCondBr(reaches(end, limit), last, pushed);
+  b_.SetInsertPoint(last);
+  store_wanted(false);
+  b_.CreateBr(pushed);
+  b_.SetInsertPoint(pushed);
   std::vector<Leaves> parallel{call(node.calls[0].func, node.calls[0].args, false, outside)};
   for (size_t i = 1; i < count; ++i) {
     const flow::CallSite& site = node.calls[i];
@@ -149,6 +268,14 @@ void FuncEmitter::fork(const flow::Node& node) {
     const Leaves delivered = m_.load_frame(b_, result, areas[i]);
     b_.CreateBr(done);
     b_.SetInsertPoint(ours);
+    // A task less waits.
+    llvm::BasicBlock *want = m_.block(b_, "task.want"), *run = m_.block(b_, "task.run");
+    limit = m_.load_shared(b_, m_.ptr, worker_, offsetof(BendWorker, task_limit), kMonotonic);
+    b_.CreateCondBr(b_.CreateNot(reaches(entries[i], limit)), want, run);
+    b_.SetInsertPoint(want);
+    store_wanted(true);
+    b_.CreateBr(run);
+    b_.SetInsertPoint(run);
     const Leaves own = call(site.func, site.args, false, outside);
     llvm::BasicBlock* own_end = b_.GetInsertBlock();
     b_.CreateBr(done);
@@ -162,19 +289,7 @@ void FuncEmitter::fork(const flow::Node& node) {
     }
     parallel.push_back(std::move(merged));
   }
-  ways.push_back({b_.GetInsertBlock(), std::move(parallel)});
-  b_.CreateBr(joined);
-
-  b_.SetInsertPoint(joined);
-  for (size_t i = 0; i < count; ++i) {
-    Leaves merged;
-    for (size_t leaf = 0; leaf < ways[0].second[i].size(); ++leaf) {
-      llvm::PHINode* phi = b_.CreatePHI(ways[0].second[i][leaf]->getType(), 2);
-      for (const auto& [block, values] : ways) phi->addIncoming(values[i][leaf], block);
-      merged.push_back(phi);
-    }
-    bind(results[i], std::move(merged));
-  }
+  return {b_.GetInsertBlock(), std::move(parallel)};
 }
 
 // Memory for the task of call `index` of whichever fork runs: a function has one fork open at a time.

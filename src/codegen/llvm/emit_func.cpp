@@ -15,6 +15,9 @@ using flow::VarId;
 FuncEmitter::FuncEmitter(ModuleEmitter& module, flow::FuncId id, bool sequential)
     : m_(module), id_(id), sequential_(sequential), func_(module.flow.funcs[id]), fn_(module.function(id, sequential)), b_(module.context), span_(func_.span) {}
 
+FuncEmitter::FuncEmitter(ModuleEmitter& module, flow::FuncId id, llvm::Function* fn)
+    : m_(module), id_(id), sequential_(false), func_(module.flow.funcs[id]), fn_(fn), b_(module.context), span_(func_.span) {}
+
 void FuncEmitter::run() {
   llvm::BasicBlock* entry = llvm::BasicBlock::Create(m_.context, "entry", fn_);
   b_.SetInsertPoint(entry);

@@ -313,6 +313,8 @@ class ModuleEmitter {
 class FuncEmitter {
  public:
   FuncEmitter(ModuleEmitter& module, flow::FuncId id, bool sequential);
+  // For a part of the function that is a function `fn` of its own.
+  FuncEmitter(ModuleEmitter& module, flow::FuncId id, llvm::Function* fn);
   void run();
 
  private:
@@ -342,6 +344,15 @@ class FuncEmitter {
   void end_holes(llvm::Value* word);
   // emit_fork.cpp
   void fork(const flow::Node& node);
+  using Ways = std::vector<std::pair<llvm::BasicBlock*, std::vector<Leaves>>>;   // blocks that end with the values of the same variables
+  [[nodiscard]] Ways::value_type calls_in_order(const flow::Node& node, bool sequential);
+  [[nodiscard]] Ways::value_type calls_as_tasks(const flow::Node& node);
+  [[nodiscard]] std::vector<Leaves> meet(const Ways& ways);
+  [[nodiscard]] llvm::Function* fork_function(const flow::Node& node, const std::vector<flow::VarId>& arguments, const std::vector<flow::VarId>& results);
+  void run_fork(const flow::Node& node, const std::vector<flow::VarId>& arguments);
+  [[nodiscard]] llvm::Value* wanted_address();
+  void store_wanted(bool wanted);
+  [[nodiscard]] llvm::Value* reaches(llvm::Value* place, llvm::Value* limit);
   llvm::Value* task_area(uint32_t index, uint32_t bytes);
   // emit_segment.cpp: device functions that run as segments
   [[nodiscard]] bool is_cut(const flow::Node& node) const;

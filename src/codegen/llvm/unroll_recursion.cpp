@@ -2,12 +2,16 @@
 // function itself, so the calls of a level are those of the next.
 #include "codegen/llvm/unroll_recursion.h"
 
+#include <llvm/Analysis/ConstantFolding.h>
 #include <llvm/Analysis/LoopInfo.h>
+#include <llvm/IR/Constants.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/Module.h>
+#include <llvm/Transforms/Utils/BasicBlockUtils.h>
 #include <llvm/Transforms/Utils/Cloning.h>
+#include <llvm/Transforms/Utils/Local.h>
 
 #include <vector>
 
@@ -34,18 +38,59 @@ bool in_loop(const llvm::CallInst& call) {
   return llvm::LoopInfo(dominators).getLoopFor(call.getParent()) != nullptr;
 }
 
+// What `body`, a copy of the function, does besides calling it takes a bounded time.
+bool calls_only_itself(const llvm::Function& function, const llvm::Function& body) {
+  for (const llvm::Instruction& instruction : llvm::instructions(body))
+    if (const auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction)) {
+      const llvm::Function* callee = call->getCalledFunction();
+      if (!callee || (callee != &function && callee->hasFnAttribute(kOfProgram))) return false;
+    }
+  return true;
+}
+
+// The forks run in order and do not ask. How many there are.
+unsigned drop_polls(llvm::Function& function) {
+  std::vector<llvm::Instruction*> polls;
+  for (llvm::Instruction& instruction : llvm::instructions(function))
+    if (instruction.hasMetadata(kPollMetadata)) polls.push_back(&instruction);
+  if (polls.empty()) return 0;
+  for (llvm::Instruction* poll : polls) {
+    llvm::Value* no = llvm::ConstantInt::get(poll->getType(), 0);
+    std::vector<llvm::User*> users(poll->user_begin(), poll->user_end());
+    llvm::Value* place = llvm::getLoadStorePointerOperand(poll);
+    poll->replaceAllUsesWith(no);
+    poll->eraseFromParent();
+    llvm::RecursivelyDeleteTriviallyDeadInstructions(place);
+    for (llvm::User* user : users)
+      if (auto* test = llvm::dyn_cast<llvm::Instruction>(user))
+        if (llvm::Constant* folded = llvm::ConstantFoldInstruction(test, function.getDataLayout())) test->replaceAllUsesWith(folded);
+  }
+  for (llvm::BasicBlock& block : function) llvm::ConstantFoldTerminator(&block, true);
+  llvm::removeUnreachableBlocks(function);
+  for (llvm::BasicBlock& block : llvm::make_early_inc_range(function)) llvm::MergeBlockIntoPredecessor(&block);
+  return static_cast<unsigned>(polls.size());
+}
+
+llvm::Function* copy_of(llvm::Function& function) {
+  llvm::ValueToValueMapTy map;
+  return llvm::CloneFunction(&function, map);
+}
+
 void unroll(llvm::Function& function) {
-  const unsigned size = function.getInstructionCount();
-  if (size > kMostInstructions || function.hasFnAttribute(llvm::Attribute::OptimizeNone)) return;
+  if (function.hasFnAttribute(llvm::Attribute::OptimizeNone)) return;
   std::vector<llvm::CallInst*> calls = self_calls(function);
   // One self call is a chain (a list's map), where a level less saves little and costs as much, unless a loop makes it again and again (a search that
   // tries one candidate after another).
   if (calls.empty() || (calls.size() == 1 && !in_loop(*calls.front()))) return;
+  // Forks that are out of line do not count (an instruction of each stays): the clone without forks and this one get the same levels.
+  llvm::Function* pristine = copy_of(function);
+  const unsigned forks = drop_polls(*pristine), size = pristine->getInstructionCount() - forks;
+  if (!calls_only_itself(function, *pristine)) {
+    pristine->eraseFromParent();
+    pristine = copy_of(function);
+  }
   unsigned expected = size;
-  if (expected + calls.size() * size > kMostFirst) return;
-  llvm::ValueToValueMapTy map;
-  llvm::Function* pristine = llvm::CloneFunction(&function, map);
-  for (unsigned level = 0; level < kMostLevels && expected + calls.size() * size <= (level == 0 ? kMostFirst : kMostUnrolled); ++level) {
+  for (unsigned level = 0; size <= kMostInstructions && level < kMostLevels && expected + calls.size() * size <= (level == 0 ? kMostFirst : kMostUnrolled); ++level) {
     expected += static_cast<unsigned>(calls.size()) * size;
     for (llvm::CallInst* call : calls) {
       call->setCalledFunction(pristine);

@@ -42,6 +42,7 @@ constexpr uint64_t kHelpNanoseconds = 50'000;   // waiting for a task, until a w
 constexpr uint64_t kAskNanoseconds = 5'000;     // for gifts, between looks at the others
 constexpr uint64_t kTakeNanoseconds = 20'000;   // asking in vain until a worker takes a task itself
 constexpr uint64_t kGiveNanoseconds = 25'000;   // busy with a task, or since the last gift, before a worker gives
+constexpr uint32_t kStock = 4;          // as many tasks of a worker wait before its forks run in order
 constexpr uint32_t kPausesARound = 32;
 constexpr uint32_t kLongestChain = 8;   // of workers that wait for each other
 constexpr uint64_t kShareNanoseconds = 1'000'000;   // between two times that a busy worker hands free memory over
@@ -62,6 +63,7 @@ WorkerTasks& tasks_of(BendWorker* worker) { return scheduler(worker)->tasks[work
 uint32_t low(const void* address) { return static_cast<uint32_t>(reinterpret_cast<uint64_t>(address)); }
 std::atomic_ref<char*> tail_of(BendWorker* worker) { return std::atomic_ref<char*>(worker->task_tail); }
 std::atomic_ref<char*> limit_of(BendWorker* worker) { return std::atomic_ref<char*>(worker->task_limit); }
+std::atomic_ref<uint32_t> wanted_of(BendWorker* worker) { return std::atomic_ref<uint32_t>(worker->tasks_wanted); }
 std::atomic_ref<uint32_t> state_of(BendForkTask* task) { return std::atomic_ref<uint32_t>(task->state); }
 
 void pause_cpu() {
@@ -121,15 +123,33 @@ bool open_stack(WorkerTasks& own) {
   if (aligned > begin) munmap(begin, static_cast<size_t>(aligned - begin));
   char* end = begin + 2 * kStackBytes;
   if (aligned + kStackBytes < end) munmap(aligned + kStackBytes, static_cast<size_t>(end - (aligned + kStackBytes)));
-  // The last entry stays unused: its end could be the start of the next 4 GiB, whose low half is 0.
+  // A fork that starts below the end fits. The last entry stays unused: its end could be the start of the next 4 GiB, whose low half is 0.
   own.base = aligned;
-  own.end = aligned + kStackBytes - BEND_TASK_BYTES;
+  own.end = aligned + kStackBytes - (BEND_WIDEST_FORK + 1) * BEND_TASK_BYTES;
   return true;
 }
 
 void close_stack(WorkerTasks& own) {
   if (own.base) munmap(own.base, kStackBytes);
   own.base = nullptr;
+}
+
+// The worker's next fork comes to bend_fork.
+void want_tasks(BendWorker* worker) {
+  limit_of(worker).store(nullptr, std::memory_order_seq_cst);
+  wanted_of(worker).store(1, std::memory_order_seq_cst);
+}
+
+// The owner: forks push while fewer than kStock tasks wait. Whether one does now.
+bool stock_tasks(BendWorker* worker) {
+  WorkerTasks& own = tasks_of(worker);
+  const uint64_t head = head_place(own.head.load(std::memory_order_seq_cst)) - low(own.base);
+  const uint64_t tail = static_cast<uint64_t>(worker->task_tail - own.base), end = static_cast<uint64_t>(own.end - own.base);
+  uint64_t limit = head + kStock * BEND_TASK_BYTES;
+  if (limit > end) limit = end;
+  limit_of(worker).store(own.base + limit, std::memory_order_seq_cst);
+  wanted_of(worker).store(tail < limit, std::memory_order_seq_cst);
+  return tail < limit;
 }
 
 // The worker can take part from now on.
@@ -142,12 +162,12 @@ void open_worker(BendWorker* worker) {
   worker->atomic = 1;
   worker->solo = 0;
   tail_of(worker).store(own.base, std::memory_order_seq_cst);
-  limit_of(worker).store(own.end, std::memory_order_seq_cst);
+  want_tasks(worker);
 }
 
 void lower_limits(Scheduler* s) {
   uint32_t started = s->started.load(std::memory_order_acquire);
-  for (uint32_t i = 0; i < started; ++i) limit_of(&s->runtime->workers[i]).store(nullptr, std::memory_order_seq_cst);
+  for (uint32_t i = 0; i < started; ++i) want_tasks(&s->runtime->workers[i]);
 }
 
 bool somebody_rests(Scheduler* s) {
@@ -226,9 +246,8 @@ void run_task(BendWorker* worker, uint32_t victim, BendForkTask* task) {
     summon(s, own);
   } else if (own.summoned) {
     answer_summons(s, own);
-  } else if (somebody_rests(s)) {
-    limit_of(worker).store(nullptr, std::memory_order_seq_cst);
   }
+  want_tasks(worker);   // of this task there are none yet
   own.busy_since = now();
   end_idleness(own);
   ++own.counts.run;
@@ -305,12 +324,12 @@ bool ask_and_run(BendWorker* worker, BendForkTask* task, Askers& set) {
   }
 }
 
-// The next push of every worker with tasks asks.
+// The next fork of every worker at work asks.
 void poke(BendWorker* worker) {
   Scheduler* s = scheduler(worker);
   uint32_t started = s->started.load(std::memory_order_acquire);
   for (uint32_t i = 0; i < started; ++i)
-    if (i != worker->index && has_tasks(s, i)) limit_of(&s->runtime->workers[i]).store(nullptr, std::memory_order_seq_cst);
+    if (i != worker->index && (has_tasks(s, i) || s->tasks[i].idle_since.load(std::memory_order_relaxed) == 0)) want_tasks(&s->runtime->workers[i]);
 }
 
 bool take_from(BendWorker* worker, uint32_t victim) {
@@ -404,7 +423,7 @@ void park(BendWorker* worker, BendForkTask* task) {
 // One attempt to run a task that what this worker waits for consists of, and true, or a pause. `taken`: the last time it took one itself.
 bool help(BendWorker* worker, BendForkTask* task, uint32_t helped, uint64_t* taken) {
   Scheduler* s = scheduler(worker);
-  if (has_tasks(s, helped)) limit_of(&s->runtime->workers[helped]).store(nullptr, std::memory_order_seq_cst);
+  want_tasks(&s->runtime->workers[helped]);
   if (ask_and_run(worker, task, s->tasks[helped].asking)) return true;
   if (uint64_t at = now(); s->seed != 0 || at - *taken >= kTakeNanoseconds) {
     if (take_from(worker, helped)) return true;
@@ -478,6 +497,7 @@ uint32_t join(BendWorker* worker, BendForkTask* task) {
   uint32_t state = state_of(task).exchange(kTaskOpen, std::memory_order_acquire);
   tail_of(worker).store(place, std::memory_order_seq_cst);
   give_back_task(own.head, low(task));
+  want_tasks(worker);   // none are left
   return state;
 }
 
@@ -530,6 +550,7 @@ bool scheduler_open(BendRuntime* runtime) {
   s->limit.store(count, std::memory_order_relaxed);
   runtime->scheduler = s;
   runtime->workers[0].solo = count == 1;
+  runtime->workers[0].tasks_wanted = 1;
   runtime->workers[0].task_head = &kEverywhere;
   return true;
 }
@@ -564,14 +585,14 @@ void scheduler_free(BendRuntime* runtime) {
 
 using namespace bendc::rt;
 
-uint32_t bend_fork(BendWorker* worker, uint64_t bytes) {
+uint32_t bend_fork(BendWorker* worker) {
   Scheduler* s = scheduler(worker);
   WorkerTasks& own = tasks_of(worker);
   if (!own.base) {
     // The program's first fork.
     if (s->limit.load(std::memory_order_relaxed) < 2 || !open_stack(own)) {
       worker->solo = 1;
-      return 0;
+      return BEND_FORK_SEQUENTIAL;
     }
     s->barriers = register_barriers();
     open_worker(worker);
@@ -580,17 +601,21 @@ uint32_t bend_fork(BendWorker* worker, uint64_t bytes) {
   }
   perturb(worker);
   ++own.counts.forks;
-  limit_of(worker).store(own.end, std::memory_order_seq_cst);
+  bool push = stock_tasks(worker);
   if (s->asking.any() || own.asking.any()) {
     // Given once and asked again soon: those who ask lower the limit again when they see tasks.
     if (uint64_t at = now(); at - own.busy_since >= kGiveNanoseconds || s->seed != 0) {
-      if (give(worker)) own.busy_since = at;
-      else limit_of(worker).store(nullptr, std::memory_order_seq_cst);
+      if (!give(worker)) {
+        want_tasks(worker);
+        return worker->task_tail < own.end ? BEND_FORK_PUSH : BEND_FORK_ENOUGH;
+      }
+      own.busy_since = at;
+      push = stock_tasks(worker);
     }
   } else if (somebody_rests(s) && s->summoning.exchange(1, std::memory_order_seq_cst) == 0) {
     summon(s, own);
   }
-  return static_cast<uint64_t>(own.end - worker->task_tail) >= bytes;
+  return push ? BEND_FORK_PUSH : BEND_FORK_ENOUGH;
 }
 
 uint32_t bend_join(BendWorker* worker, void* raw) {
