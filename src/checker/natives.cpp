@@ -3,8 +3,10 @@
 
 #include <bit>
 #include <cmath>
+#include <string>
 
 #include "support/f32_math.h"
+#include "support/text.h"
 
 namespace bendc {
 
@@ -63,6 +65,29 @@ bool read_word(Machine& m, const Value* arg, Tag tag, uint32_t& n) {
     bits = as<CtrValue>(bits)->fields[1];
   }
   return true;
+}
+
+// A String in normal form. Characters outside of ASCII become `?`: no number has one.
+bool read_ascii(Machine& m, const Value* arg, std::string& out) {
+  for (const Value* v = m.whnf(arg);;) {
+    if (v->tag == Tag::Str) v = m.step(v);
+    if (v == nullptr || v->tag != Tag::Ctr) return false;
+    if (as<CtrValue>(v)->count == 0) return true;
+    if (as<CtrValue>(v)->count != 2) return false;
+    const Value* character = m.whnf(as<CtrValue>(v)->fields[0]);
+    uint32_t code = 0;
+    if (character->tag != Tag::Ctr || as<CtrValue>(character)->count != 1 || !read_word(m, as<CtrValue>(character)->fields[0], Tag::U32, code)) return false;
+    out.push_back(code < 128 ? static_cast<char>(code) : '?');
+    v = m.whnf(as<CtrValue>(v)->fields[1]);
+  }
+}
+
+const Value* string(Machine& m, std::string_view ascii) {
+  const KnownNames& k = m.known();
+  if (!k.snil.valid() || !k.scon.valid() || !k.chr.valid()) return nullptr;
+  const Value* out = m.ctor(k.snil, {});
+  for (size_t i = ascii.size(); i-- > 0;) out = m.ctor(k.scon, {m.ctor(k.chr, {m.number(Tag::U32, static_cast<unsigned char>(ascii[i]))}), out});
+  return out;
 }
 
 const Value* boolean(Machine& m, bool b) {
@@ -261,6 +286,16 @@ const Value* run_native(Machine& m, Native native, const Value* const* args) {
     case Native::F32Tan: case Native::F32Asin: case Native::F32Acos: case Native::F32Atan: case Native::F32Sinh: case Native::F32Cosh:
     case Native::F32Tanh: case Native::F32ToU32: case Native::F32Bits:
       return read_word(m, args[0], Tag::F32, a) ? one_float(m, native, std::bit_cast<float>(a)) : nullptr;
+    case Native::F32Show: {
+      char shown[text::kF32Chars];
+      return read_word(m, args[0], Tag::F32, a) ? string(m, {shown, text::f32_show(std::bit_cast<float>(a), shown)}) : nullptr;
+    }
+    case Native::F32Read: {
+      std::string written;
+      float value = 0;
+      if (!m.known().none.valid() || !m.known().some.valid() || !read_ascii(m, args[0], written)) return nullptr;
+      return text::f32_read(written.data(), written.size(), &value) ? m.ctor(m.known().some, {f32(m, value)}) : m.ctor(m.known().none, {});
+    }
   }
   return nullptr;
 }
