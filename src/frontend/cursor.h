@@ -68,9 +68,9 @@ class Cursor {
     if (d && code == Code::P1 && far && pos_ > 0 && (peek().newline_before() || at(TokenKind::End))) d->labels.push_back({this->span(tokens_.items[pos_ - 1]), "the text before ends here"});
     return d;
   }
-  void give_up(Code code, Span span, std::string message) {
+  void give_up(Code code, Span span, std::string message, std::string_view fix) {
     if (gave_up_) return;
-    error(code, span, std::move(message));
+    if (Diagnostic* d = error(code, span, std::move(message))) d->fix = fix;
     gave_up_ = panic_ = true;
     pos_ = static_cast<uint32_t>(tokens_.items.size() - 1);
   }

@@ -191,7 +191,7 @@ Parser::NodeId Parser::fill(uint32_t start, NodeId value) {
   if (group_type_.colon == position()) {
     reread_ += group_type_.end - position();
     if (reread_ > 64 * static_cast<uint64_t>(tokens().items.size())) {
-      give_up(Code::L1, here(), "array fills are nested too deeply in each other's types");
+      give_up(Code::L1, here(), "array fills are nested too deeply in each other's types", "name the inner types by definitions");
       return error_node(here());
     }
   }

@@ -52,7 +52,7 @@ constexpr uint8_t kPrefixLevel = 12;   // above every operator
 
 void Parser::enter() {
   if (++depth_ > kMaxNesting) {
-    give_up(Code::L1, here(), fmt::format("nesting is deeper than {}", kMaxNesting));
+    give_up(Code::L1, here(), fmt::format("nesting is deeper than {}", kMaxNesting), "give an inner part a name: by a let, or by a definition of its own");
   }
 }
 
