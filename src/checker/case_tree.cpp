@@ -18,7 +18,7 @@ using core::TermKind;
 
 namespace {
 
-// Rows examined plus terms copied into second and later arms, per declaration: an allowance that hand-written matches never need, at which a
+// Rows examined, lambdas around arms (one for each pending binder) and terms copied into second and later arms, per declaration: an allowance that hand-written matches never need, at which a
 // declaration has taken about a second and 100 MB, and more in proportion to the text, since a table of string rows takes about 3 a byte.
 constexpr uint64_t kMaxWork = uint64_t(1) << 22;
 constexpr uint64_t kWorkPerByte = 16;
@@ -99,6 +99,7 @@ void CaseTree::close_all(uint32_t pending) {
     b.state = BinderState::Closed;
     b.level = elab_.depth++;
     closed_.push_back(id);
+    ++work_;
   }
 }
 
@@ -419,7 +420,7 @@ TermId CaseTree::too_large(const Site& site) {
     stopped_ = true;
     bool quiet = std::exchange(elab_.reports.quiet, false);
     Diagnostic& d = elab_.reports.add(Code::L1, site.span, fmt::format("the case tree of `{}` is too large", elab_.reports.def));
-    d.notes.push_back("rows with variables are copied into every case they can reach, and these copies multiply");
+    d.notes.push_back("every arm takes the parameters and fields that are still to come, and rows with variables are copied into every case they can reach: these multiply");
     d.fix = "split the match: let helper definitions match some of the columns";
     elab_.reports.quiet = quiet;
   }

@@ -99,6 +99,9 @@ void Parser::hint(size_t first_report, uint32_t first_token) {
     }
     if (found->kind == TokenKind::Colon) return say("the names of a parallel let have no types", "give the value its type: `a b = {f(x) : T} g(y)`");
   }
+  if (d.message.starts_with("expected `)` to close the group") && (found->kind == TokenKind::U32 || found->kind == TokenKind::Nat || found->kind == TokenKind::F32 || found->kind == TokenKind::String || found->kind == TokenKind::Char)) {
+    return say("a tuple's parts are separated by commas, and an operator stands between two operands", "write `(a, b)` for a pair");
+  }
   switch (found->kind) {
     case TokenKind::EqualEqual: return say("`==` is no operator on values; `{a == b : T}` is the type of proofs that they are equal", "compare with `T.is_eq(a, b)`, such as `U32.is_eq(a, b)`");
     case TokenKind::NotEqual: return say("`!=` is no operator on values; `{a != b : T}` is the type of proofs that they differ", "compare with `T.is_eq(a, b)` and `Bool.not`");
