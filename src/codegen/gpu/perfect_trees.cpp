@@ -284,6 +284,8 @@ class Finder {
     for (uint32_t k = 0; k <= tree.grain; ++k) make_leaf(tree, shape, k);
     tree.leaf = tree.leaves.back();
     make_post(tree, shape);
+    tree.paths = path_forms(m_, tree.step, tree.measure);
+    tree.gives_left = !tree.post_args && only_words_and_arrays(m_.funcs[f].result) && gives_left(m_, tree.post);
   }
 
   void make_step(PerfectTree& tree, const Shape& shape) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "codegen/flow.h"
+#include "codegen/gpu/tree_paths.h"
 
 namespace bendc {
 
@@ -22,6 +23,8 @@ struct PerfectTree {
   uint32_t grain = 0;           // depth of the subtree that one thread computes at once
   bool heavy = false;           // a leaf loops: its work is not told by the depth
   bool post_args = false;       // f@post takes f's parameters before the two results
+  bool gives_left = false;      // a node's result is its left child's, so a tree's is that of its first leaf (tree_paths.h)
+  std::vector<PathForm> paths;  // by word of the arguments, when all have a form
   flow::FuncId step, leaf, post;
   std::vector<flow::FuncId> leaves;   // f@leaf0 .. f@leaf<grain>
 };

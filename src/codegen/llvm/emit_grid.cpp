@@ -165,12 +165,69 @@ void GridEmitter::look_for_failed(Builder& b) {
 
 // The arguments `steps` levels below `args`, along the lowest `steps` bits of `path`, the highest of them first.
 Leaves GridEmitter::walk(Builder& b, llvm::Value* worker, const PerfectTree& tree, const Leaves& args, llvm::Value* path, llvm::Value* steps) {
+  if (!tree.paths.empty()) return walk_at_once(b, tree, args, path, steps);
   return loop(b, steps, args, [&](Builder& body, llvm::Value* index, const Leaves& now) {
     llvm::Value* level = body.CreateSub(body.CreateSub(steps, index), body.getInt32(1));
     Leaves operands = now;
     operands.push_back(body.CreateAnd(body.CreateLShr(path, level), 1));
     return call(body, worker, tree.step, operands);
   });
+}
+
+// As walk, by the closed forms of the tree's steps. There are fewer than 32 steps.
+Leaves GridEmitter::walk_at_once(Builder& b, const PerfectTree& tree, const Leaves& args, llvm::Value* path, llvm::Value* steps) {
+  const Leaves before = args;
+  llvm::Value* one = b.getInt32(1);
+  llvm::Value* below = b.CreateAnd(path, b.CreateSub(b.CreateShl(one, steps), one));
+  llvm::Value* some = b.CreateICmpNE(steps, b.getInt32(0));
+  llvm::Value* to_right = b.CreateICmpNE(b.CreateLShr(b.CreateShl(below, 1), steps), b.getInt32(0));
+  Leaves out;
+  for (size_t k = 0; k < before.size(); ++k) {
+    const PathForm& form = tree.paths[k];
+    switch (form.kind) {
+      case PathForm::Kind::Copy:
+        if (form.left == k && form.right == k) out.push_back(before[k]);
+        else out.push_back(b.CreateSelect(some, b.CreateSelect(to_right, before[form.right], before[form.left]), before[k]));
+        break;
+      case PathForm::Kind::Depth: out.push_back(b.CreateSub(before[k], b.CreateZExt(steps, m_.i64))); break;
+      case PathForm::Kind::Number: out.push_back(b.CreateAdd(b.CreateShl(before[k], steps), below)); break;
+      case PathForm::Kind::Spread: {
+        llvm::Value* left = b.CreateSub(before[measure_leaf(tree)], b.CreateZExt(steps, m_.i64));
+        llvm::Value* added = b.CreateShl(b.CreateZExt(b.CreateMul(below, b.getInt32(form.factor)), m_.i64), left);
+        out.push_back(b.CreateAdd(before[k], b.CreateTrunc(added, m_.i32)));
+        break;
+      }
+    }
+  }
+  return out;
+}
+
+// Whether nobody counts the array handles among the values of the first `count` lanes.
+llvm::Value* GridEmitter::all_large(Builder& b, TypeId type, const Lanes& values, llvm::Value* count) {
+  auto large = [&](Builder& inner, llvm::Value* lane) {
+    const Leaves words = get(inner, values, lane);
+    llvm::Value* all = inner.getTrue();
+    size_t next = 0;
+    const std::function<void(TypeId)> visit = [&](TypeId id) {
+      const flow::Type& part = m_.flow.types[id];
+      if (part.kind == flow::TypeKind::Struct) {
+        for (TypeId field : part.parts) visit(field);
+        return;
+      }
+      if (part.kind == flow::TypeKind::Array) {
+        llvm::Value* uncounted = m_.device_is_uncounted(inner, part.parts[0], words[next]);
+        all = uncounted ? inner.CreateAnd(all, uncounted) : inner.getFalse();
+      }
+      next += m_.layouts.of(id).leaves.size();
+    };
+    visit(type);
+    return all;
+  };
+  if (gpu()) {
+    llvm::Value* fine = b.CreateOr(large(b, lane_), b.CreateICmpUGE(lane_, count));
+    return b.CreateIntrinsic(m_.i1, llvm::Intrinsic::nvvm_vote_all_sync, {b.getInt32(~0u), fine});
+  }
+  return loop(b, count, {b.getTrue()}, [&](Builder& inner, llvm::Value* lane, const Leaves& before) { return Leaves{inner.CreateAnd(before[0], large(inner, lane))}; })[0];
 }
 
 void GridEmitter::retain_args(Builder& b, llvm::Value* worker, const PerfectTree& tree, const Leaves& args) {
@@ -193,6 +250,10 @@ size_t GridEmitter::measure_leaf(const PerfectTree& tree) {
 // lane 0's node among those of its height.
 void GridEmitter::combine(Builder& b, const Work& work, const Lanes& values, llvm::Value* first, llvm::Value* height, llvm::Value* steps) {
   const PerfectTree& tree = *work.tree;
+  if (tree.gives_left) {
+    sync(b);
+    steps = b.CreateSelect(all_large(b, m_.flow.funcs[tree.func].result, values, b.CreateShl(b.getInt32(1), steps)), b.getInt32(0), steps);
+  }
   loop(b, steps, {}, [&](Builder& body, llvm::Value* step, const Leaves&) {
     auto join = [&](Builder& inner, llvm::Value* lane, const Leaves& mine, const Leaves& other) {
       Leaves operands;

@@ -44,6 +44,8 @@ class GridEmitter {
   [[nodiscard]] Leaves shuffle(Builder& b, const Lanes& from, llvm::Value* source, bool other);
   void look_for_failed(Builder& b);
   [[nodiscard]] Leaves walk(Builder& b, llvm::Value* worker, const PerfectTree& tree, const Leaves& args, llvm::Value* path, llvm::Value* steps);
+  [[nodiscard]] Leaves walk_at_once(Builder& b, const PerfectTree& tree, const Leaves& args, llvm::Value* path, llvm::Value* steps);
+  [[nodiscard]] llvm::Value* all_large(Builder& b, flow::TypeId type, const Lanes& values, llvm::Value* count);
   void retain_args(Builder& b, llvm::Value* worker, const PerfectTree& tree, const Leaves& args);
   [[nodiscard]] size_t measure_leaf(const PerfectTree& tree);
   void combine(Builder& b, const Work& work, const Lanes& values, llvm::Value* first, llvm::Value* height, llvm::Value* steps);

@@ -75,6 +75,34 @@ bool below_fork(const BendWorker* worker) {
   return worker->index != 0 || (scheduler && worker->task_tail != scheduler->tasks[0].base);
 }
 
+bool record_event(const Gpu* gpu, void* event, Message* why) {
+  if (!gpu->config.stats || gpu->emulated) return true;
+  const int code = gpu->device.driver.event_record(event, gpu->device.stream);
+  if (code != kSuccess) describe(&gpu->device.driver, "cuEventRecord", code, why);
+  return code == kSuccess;
+}
+
+// The times of the call that ends.
+bool count_times(Gpu* gpu, EntryTimes* times, Message* why) {
+  if (!gpu->config.stats || gpu->emulated) return true;
+  const Driver& d = gpu->device.driver;
+  float whole = 0, rounds = 0;
+  if (!record_event(gpu, gpu->device.end, why) || !space_wait(&gpu->space, why)) return false;
+  int code = d.event_elapsed(&whole, gpu->device.begin, gpu->device.end);
+  if (code == kSuccess) code = d.event_elapsed(&rounds, gpu->device.rounds_begin, gpu->device.rounds_end);
+  if (code != kSuccess) {
+    describe(&d, "cuEventElapsedTime", code, why);
+    return false;
+  }
+  const uint64_t rounds_ns = static_cast<uint64_t>(rounds * 1e6f), device_ns = static_cast<uint64_t>(whole * 1e6f);
+  if (times->calls == 0 || rounds_ns < times->least_rounds_ns) times->least_rounds_ns = rounds_ns;
+  times->calls += 1;
+  times->rounds_ns += rounds_ns;
+  times->device_ns += device_ns;
+  gpu->counters.device_ns += device_ns;
+  return true;
+}
+
 uint32_t call(BendWorker* worker, Gpu* gpu, const BendGpuEntry* entry, char* payload, char* result) {
   if (entry->refusal) return refuse(worker, gpu, entry, entry->refusal, strlen(entry->refusal));
   wait_for_device(gpu);
@@ -93,7 +121,7 @@ uint32_t call(BendWorker* worker, Gpu* gpu, const BendGpuEntry* entry, char* pay
       describe(&driver, "cuCtxSetCurrent", code, &why);
       return refuse(worker, gpu, entry, why.data(), why.size());
     }
-    if (gpu->config.stats && driver.event_record(gpu->device.begin, gpu->device.stream) != kSuccess) why.text("cuEventRecord failed");
+    if (!record_event(gpu, gpu->device.begin, &why)) return refuse(worker, gpu, entry, why.data(), why.size());
   }
   char* record = static_cast<char*>(system_alloc(worker, space->task_stride + entry->result.size));
   BendTaskRecord* head = reinterpret_cast<BendTaskRecord*>(record);
@@ -118,7 +146,7 @@ uint32_t call(BendWorker* worker, Gpu* gpu, const BendGpuEntry* entry, char* pay
   BendDeviceControl control;
   Run run = {&gpu->config, gpu->program, space, gpu->launches.way ? &gpu->launches : nullptr, &gpu->counters, record, transfer.used, space->places.floor(), static_cast<uint32_t>(entry - gpu->program->entries), &gpu->rounds[entry - gpu->program->entries], &gpu->chunks[entry - gpu->program->entries], &control,
              record + space->task_stride};
-  if (!run_rounds(&run, &why)) fail_device(worker, entry, why);
+  if (!record_event(gpu, gpu->device.rounds_begin, &why) || !run_rounds(&run, &why) || !record_event(gpu, gpu->device.rounds_end, &why)) fail_device(worker, entry, why);
   if (control.error) fail_posted(worker, gpu, entry, control);
   if (!control.finished) {
     why.text("internal error: the device machine stopped without a result");
@@ -131,12 +159,7 @@ uint32_t call(BendWorker* worker, Gpu* gpu, const BendGpuEntry* entry, char* pay
   transfer_close(&transfer);
   free(record);
   image_reset(space);
-  if (gpu->config.stats && !gpu->emulated) {
-    float milliseconds = 0;
-    if (driver.event_record(gpu->device.end, gpu->device.stream) == kSuccess && space_wait(space, &why) &&
-        driver.event_elapsed(&milliseconds, gpu->device.begin, gpu->device.end) == kSuccess)
-      gpu->counters.device_ns += static_cast<uint64_t>(milliseconds * 1e6f);
-  }
+  if (!count_times(gpu, &gpu->times[entry - gpu->program->entries], &why)) fail_device(worker, entry, why);
   ++gpu->counters.calls;
   gpu->counters.wall_ns += now_ns() - begin;
   return 1;

@@ -135,6 +135,7 @@ bool device_open(Device* device, Message* why) {
          check(device, "cuCtxSetCurrent", d.context_use(device->context), why) &&
          check(device, "cuStreamCreate", d.stream_create(&device->stream, kNonBlocking), why) &&
          check(device, "cuEventCreate", d.event_create(&device->begin, 0), why) && check(device, "cuEventCreate", d.event_create(&device->end, 0), why) &&
+         check(device, "cuEventCreate", d.event_create(&device->rounds_begin, 0), why) && check(device, "cuEventCreate", d.event_create(&device->rounds_end, 0), why) &&
          load_image(device, "the runtime's kernels", kRuntimePtx, &device->own_module, why) &&
          check(device, "cuModuleGetFunction bend_flip", d.module_function(&device->flip, device->own_module, "bend_flip"), why) &&
          check(device, "cuModuleGetFunction bend_diff", d.module_function(&device->diff, device->own_module, "bend_diff"), why) &&
@@ -191,8 +192,9 @@ void device_close(Device* device) {
     d.context_use(device->context);
     if (device->module) d.module_unload(device->module);
     if (device->own_module) d.module_unload(device->own_module);
-    if (device->begin) d.event_destroy(device->begin);
-    if (device->end) d.event_destroy(device->end);
+    void* events[] = {device->begin, device->end, device->rounds_begin, device->rounds_end};
+    for (void* event : events)
+      if (event) d.event_destroy(event);
     if (device->stream) d.stream_destroy(device->stream);
     d.context_release(device->ordinal);
   }

@@ -17,6 +17,8 @@ struct Device {
   void* stream;
   void* begin;               // events around a call
   void* end;
+  void* rounds_begin;        // events around its rounds
+  void* rounds_end;
   void* own_module;          // bend_flip, bend_diff, bend_move, bend_selftest
   void* flip;
   void* diff;

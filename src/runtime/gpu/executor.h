@@ -14,6 +14,14 @@ struct Counters {
   uint64_t refused_forks;    // whose children ran in their thread, for a full pool or a refused launch
 };
 
+// The calls of one entry; times by events, only with statistics.
+struct EntryTimes {
+  uint64_t calls;
+  uint64_t rounds_ns;        // the kernels of its rounds: control block in, rounds, control block out
+  uint64_t least_rounds_ns;  // of the call that took least
+  uint64_t device_ns;        // with what moved before and after
+};
+
 struct Launches;
 
 struct Run {

@@ -54,6 +54,18 @@ void* start_device(void* raw) {
   return nullptr;
 }
 
+// A line for each `!` target that ran: what its kernels took, and what the copies around them.
+void print_times(const Gpu* gpu) {
+  for (uint32_t i = 0; i < gpu->program->entry_count; ++i) {
+    const EntryTimes& t = gpu->times[i];
+    if (t.calls == 0) continue;
+    Message m;
+    m.text("bend: gpu: `").text(gpu->program->entries[i].name).text("!`: ").number(t.calls).text(" calls, rounds ").number(t.rounds_ns / 1000).text(" us, least ").number(t.least_rounds_ns / 1000);
+    m.text(" us, copies ").number((t.device_ns - t.rounds_ns) / 1000).text(" us\n");
+    write_stderr(m.data(), m.size());
+  }
+}
+
 void print_counters(Gpu* gpu) {
   const Counters& k = gpu->counters;
   Message m;
@@ -85,6 +97,7 @@ void print_counters(Gpu* gpu) {
   }
   m.text("\n");
   write_stderr(m.data(), m.size());
+  if (!gpu->emulated) print_times(gpu);
 }
 
 }  // namespace
@@ -121,8 +134,10 @@ Gpu* gpu_open(const GpuConfig& config, const BendGpuProgram* program, bool* fail
   bool* noted = static_cast<bool*>(calloc(program->entry_count, 1));
   uint32_t* rounds = static_cast<uint32_t*>(calloc(program->entry_count, 4));
   uint32_t* chunks = static_cast<uint32_t*>(calloc(program->entry_count, 4));
-  if (!memory || !noted || !rounds || !chunks) {
+  EntryTimes* times = static_cast<EntryTimes*>(calloc(program->entry_count, sizeof(EntryTimes)));
+  if (!memory || !noted || !rounds || !chunks || !times) {
     free(memory);
+    free(times);
     free(noted);
     free(rounds);
     free(chunks);
@@ -136,6 +151,7 @@ Gpu* gpu_open(const GpuConfig& config, const BendGpuProgram* program, bool* fail
   gpu->noted = noted;
   gpu->rounds = rounds;
   gpu->chunks = chunks;
+  gpu->times = times;
   pthread_mutex_init(&gpu->lock, nullptr);
   *failed = false;
   if (emulated) {
@@ -175,6 +191,7 @@ void gpu_close(Gpu* gpu) {
   free(gpu->noted);
   free(gpu->rounds);
   free(gpu->chunks);
+  free(gpu->times);
   free(gpu);
 }
 

@@ -25,6 +25,7 @@ struct Gpu {
   bool* noted;               // by entry: its refusal has been told
   uint32_t* rounds;          // by entry: rounds of its last call
   uint32_t* chunks;          // by entry: its heap chunk
+  EntryTimes* times;         // by entry
   Counters counters;
   Launches launches;         // way 0: forks go to rounds
   uint64_t start_ns[5];      // driver, context, module, memory, total
