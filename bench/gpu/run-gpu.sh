@@ -40,7 +40,7 @@ for expected in cases/*.out; do
 done
 
 # Small runs of the benchmark programs against the CPU, at several ways of dealing out forks.
-while IFS='|' read -r name small timed; do
+while IFS='|' read -r name small timed target; do
   name=${name// /}; [[ $name == '#'* || -z $name || ! -x bin/$name ]] && continue
   want=$(BEND_GPU=off timeout 30 bin/$name $small 2>&1)
   for fork in auto host sequential; do
@@ -53,10 +53,11 @@ rm -f "$out/stderr.tmp"
 echo "checks: $passed passed, $failed failed" | tee -a "$out/checks.txt"
 
 [ -n "$twins" ] && wait $builder
-# Times: three runs of a row; its counters stand on stderr. seconds_device is by events, copies included.
-printf 'program\twords\tresult\tcpu_result\twall_s\tdevice_us\tcall_us\trounds\ttasks\tin_bytes\tout_bytes\n' >"$out/times.tsv"
+# Times: three runs of a row; its counters stand on stderr. device_us is by events, copies included; kernels_us and copies_us are those of the target's call that took
+# least, of a program that makes the call several times.
+printf 'program\twords\tresult\tcpu_result\twall_s\tdevice_us\tcall_us\trounds\ttasks\tin_bytes\tout_bytes\tkernels_us\tcopies_us\n' >"$out/times.tsv"
 field() { sed -n "s/.*[ ,]$1 \([0-9]*\).*/\1/p" <<<"$2" | head -1; }
-while IFS='|' read -r name small timed; do
+while IFS='|' read -r name small timed target; do
   name=${name// /}; [[ $name == '#'* || -z $name || ! -x bin/$name ]] && continue
   [ "${timed// /}" != - ] || continue
   cpu=$(BEND_GPU=off timeout 20 bin/$name $timed 2>/dev/null)
@@ -66,10 +67,11 @@ while IFS='|' read -r name small timed; do
     result=$(BEND_STATS=1 timeout 20 bin/$name $timed 2>stats.tmp); status=$?
     end=$(date +%s%N)
     stats=$(grep 'bend: gpu: ' stats.tmp | head -1)
+    own=$(grep "^bend: gpu: \`${target// /}.*!\`: " stats.tmp | head -1)   # without a target: the first of them
     [ $status = 0 ] || result="status $status: $(head -c 200 stats.tmp | tr '\n\t' '  ')"
     awk -v n="$name" -v w="$timed" -v r="$result" -v c="$cpu" -v t=$((end - begin)) -v d="$(field device "$stats")" -v u="$(field wall "$stats")" \
-      -v rounds="$(sed -n 's/.* \([0-9]*\) rounds.*/\1/p' <<<"$stats")" -v tasks="$(sed -n 's/.* \([0-9]*\) tasks.*/\1/p' <<<"$stats")" -v i="$(field in "$stats")" -v o="$(field out "$stats")" \
-      'BEGIN{gsub(/^ +| +$/,"",w); printf "%s\t%s\t%s\t%s\t%.3f\t%s\t%s\t%s\t%s\t%s\t%s\n",n,w,r,c,t/1e9,d,u,rounds,tasks,i,o}' | tee -a "$out/times.tsv"
+      -v rounds="$(sed -n 's/.* \([0-9]*\) rounds.*/\1/p' <<<"$stats")" -v tasks="$(sed -n 's/.* \([0-9]*\) tasks.*/\1/p' <<<"$stats")" -v i="$(field in "$stats")" -v o="$(field out "$stats")" -v k="$(field least "$own")" -v m="$(field copies "$own")" \
+      'BEGIN{gsub(/^ +| +$/,"",w); printf "%s\t%s\t%s\t%s\t%.3f\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",n,w,r,c,t/1e9,d,u,rounds,tasks,i,o,k,m}' | tee -a "$out/times.tsv"
     [ $status = 0 ] || break
   done
 done <rows.txt

@@ -332,6 +332,17 @@ void GridEmitter::give(Builder& b, const Work& work, llvm::Value* parent, TypeId
   b.CreateBr(gone_);
 }
 
+// A group's value and the end of its arguments. Ends the block.
+void GridEmitter::give_whole(Builder& b, const Work& work, LeafSpan value) {
+  size_t word = 0;
+  for (TypeId param : param_types(m_.flow, work.tree->func)) {
+    const size_t words = m_.layouts.of(param).leaves.size();
+    m_.release(b, work.worker, param, LeafSpan(work.params).slice(word, words));
+    word += words;
+  }
+  give(b, work, field(b, m_.i64, work.record, offsetof(BendGroup, parent)), m_.flow.funcs[work.tree->func].result, value);
+}
+
 // From the results of warps up to the root. `values`: those of 2^steps neighbouring nodes of `height`, from number `first` on.
 void GridEmitter::climb(Builder& b, const Work& work, const Lanes& values, llvm::Value* first_node, llvm::Value* height, llvm::Value* steps) {
   const TypeId type = m_.flow.funcs[work.tree->func].result;
@@ -406,29 +417,63 @@ void GridEmitter::climb(Builder& b, const Work& work, const Lanes& values, llvm:
     b.CreateCondBr(b.CreateICmpEQ(lane_, b.getInt32(0)), lead, gone_);
     b.SetInsertPoint(lead);
   }
-  size_t word = 0;
-  for (TypeId param : param_types(m_.flow, work.tree->func)) {
-    const size_t words = m_.layouts.of(param).leaves.size();
-    m_.release(b, work.worker, param, LeafSpan(work.params).slice(word, words));
-    word += words;
-  }
-  give(b, work, field(b, m_.i64, work.record, offsetof(BendGroup, parent)), type, get(b, values, b.getInt32(0)));
+  give_whole(b, work, get(b, values, b.getInt32(0)));
 }
 
-// One warp-task of a tree: bend.grid.f(worker, control, group, number of the warp-task in the group).
+// The values of a tree's nodes are those of their first leaves: the first warp-task's is kept, what the others have is given up, and each warp counts its own.
+void GridEmitter::keep_first(Builder& b, const Work& work, const Lanes& values, llvm::Value* number) {
+  const TypeId type = m_.flow.funcs[work.tree->func].result;
+  auto keep = [&](Builder& body) {
+    const Leaves value = get(body, values, body.getInt32(0));
+    llvm::BasicBlock *first = m_.block(body, "first"), *other = m_.block(body, "other"), *kept = m_.block(body, "kept");
+    body.CreateCondBr(body.CreateICmpEQ(number, body.getInt32(0)), first, other);
+    body.SetInsertPoint(first);
+    m_.store_field(body, type, value, result_place(body, work, body.getInt32(0)), 0);
+    body.CreateBr(kept);
+    body.SetInsertPoint(other);
+    m_.release(body, work.worker, type, value);
+    body.CreateBr(kept);
+    body.SetInsertPoint(kept);
+  };
+  if (gpu()) when(b, b.CreateICmpEQ(lane_, b.getInt32(0)), keep);
+  else keep(b);
+}
+
+// A warp has made `done` warp-tasks; the one that completes the group gives its value. Ends the block.
+void GridEmitter::arrive(Builder& b, const Work& work, llvm::Value* done, llvm::Value* units) {
+  const TypeId type = m_.flow.funcs[work.tree->func].result;
+  llvm::BasicBlock *lead = m_.block(b, "lead"), *last = m_.block(b, "last");
+  sync(b);
+  if (gpu()) b.CreateCondBr(b.CreateICmpEQ(lane_, b.getInt32(0)), lead, gone_);
+  else b.CreateBr(lead);
+  b.SetInsertPoint(lead);
+  m_.device_fence(b);
+  llvm::Value* counters = b.CreateIntToPtr(field(b, m_.i64, work.control, offsetof(BendDeviceControl, counters)), m_.ptr);
+  llvm::Value* counter = b.CreateInBoundsGEP(m_.i32, counters, {b.CreateZExt(work.base, m_.i64)});
+  llvm::Value* before = m_.device_add(b, counter, done);
+  b.CreateCondBr(b.CreateICmpEQ(b.CreateAdd(before, done), units), last, gone_);
+  b.SetInsertPoint(last);
+  m_.device_fence(b);
+  m_.store(b, b.getInt32(0), counter, 0, Region::Frame);
+  llvm::Value* from = result_place(b, work, b.getInt32(0));
+  Leaves value;
+  for (flow::Leaf leaf : m_.layouts.of(type).leaves) value.push_back(m_.load(b, m_.leaf_type(leaf.kind), from, leaf.offset, Region::Frame));
+  give_whole(b, work, value);
+}
+
+// Warp-tasks of a tree: bend.grid.f(worker, control, group, number, warps) runs those of the group with the numbers `number`, `number` + warps, .. and returns the
+// first number beyond.
 llvm::Function* GridEmitter::grid_function(const TreePlan& plan) {
   const PerfectTree& tree = m_.options.gpu->device->trees[plan.tree];
-  llvm::FunctionType* type = llvm::FunctionType::get(m_.void_type, {m_.ptr, m_.ptr, m_.ptr, m_.i32}, false);
+  llvm::FunctionType* type = llvm::FunctionType::get(m_.i32, {m_.ptr, m_.ptr, m_.ptr, m_.i32, m_.i32}, false);
   return m_.helper("bend.grid." + mangle(m_.flow.funcs[tree.func].name), type, [&](llvm::Function* fn, Builder& b) {
     if (gpu()) {
       fn->addFnAttr(llvm::Attribute::AlwaysInline);
       fn->addFnAttr(llvm::Attribute::Convergent);
     }
-    gone_ = llvm::BasicBlock::Create(m_.context, "gone", fn);
-    Builder(gone_).CreateRetVoid();
+    llvm::BasicBlock *over = llvm::BasicBlock::Create(m_.context, "over", fn), *step = llvm::BasicBlock::Create(m_.context, "step", fn);
     lane_ = gpu() ? b.CreateIntrinsic(m_.i32, llvm::Intrinsic::nvvm_read_ptx_sreg_laneid, {}) : nullptr;
     Work work{&tree, fn->getArg(0), fn->getArg(1), fn->getArg(2), nullptr, nullptr, {}};
-    llvm::Value* unit = fn->getArg(3);
     const std::vector<TypeId> types = param_types(m_.flow, tree.func);
     const TypeId result = m_.flow.funcs[tree.func].result;
     work.depth = field(b, m_.i32, work.record, offsetof(BendGroup, height));
@@ -440,9 +485,34 @@ llvm::Function* GridEmitter::grid_function(const TreePlan& plan) {
     llvm::Value* bits = b.CreateSelect(b.CreateICmpULT(height, b.getInt32(BEND_LANE_BITS)), height, b.getInt32(BEND_LANE_BITS));
     llvm::Value* span = b.CreateAdd(wide, bits);   // levels below a warp-task
     const Lanes chunk = lanes_of(b, result), kept = lanes_of(b, result);
+    llvm::Value* top = b.CreateSub(height, span);
+    llvm::Value* units = b.CreateShl(b.getInt32(1), top);
+    llvm::Value *first_unit = fn->getArg(3), *stride = fn->getArg(4);
+    llvm::Value* turns = b.CreateUDiv(b.CreateAdd(b.CreateSub(units, first_unit), b.CreateSub(stride, b.getInt32(1))), stride);
+    llvm::Value* beyond = b.CreateAdd(first_unit, b.CreateMul(turns, stride));
+
+    // An error that another thread has posted ends the work at the next turn: nobody waits for the load.
+    llvm::BasicBlock *entry = b.GetInsertBlock(), *look = m_.block(b, "look"), *go = m_.block(b, "go"), *finish = m_.block(b, "finish");
+    b.CreateBr(look);
+    b.SetInsertPoint(look);
+    llvm::PHINode *unit = b.CreatePHI(m_.i32, 2), *posted = b.CreatePHI(m_.i64, 2);
+    unit->addIncoming(first_unit, entry);
+    posted->addIncoming(b.getInt64(0), entry);
+    gone_ = over;
+    sync(b);
+    look_for_failed(b);
+    llvm::Value* failed = b.CreateICmpNE(posted, b.getInt64(0));
+    if (gpu()) failed = b.CreateIntrinsic(m_.i1, llvm::Intrinsic::nvvm_vote_any_sync, {b.getInt32(~0u), failed});
+    llvm::BasicBlock* more = m_.block(b, "more");
+    b.CreateCondBr(failed, over, more);
+    b.SetInsertPoint(more);
+    b.CreateCondBr(b.CreateICmpULT(unit, units), go, finish);
+    b.SetInsertPoint(go);
+    llvm::LoadInst* error = b.CreateAlignedLoad(m_.i64, b.CreateConstGEP1_64(m_.i8, work.control, offsetof(BendDeviceControl, error)), llvm::Align(8));
+    error->setAtomic(llvm::AtomicOrdering::Monotonic, m_.device_scope());
 
     // Above the warp-task once, below it for every leaf.
-    llvm::Value* top = b.CreateSub(height, span);
+    gone_ = step;
     const Leaves base = walk(b, work.worker, tree, work.params, unit, top);
     loop(b, b.CreateShl(b.getInt32(1), wide), {}, [&](Builder& body, llvm::Value* number, const Leaves&) {
       llvm::Value* local = body.CreateShl(number, BEND_LANE_BITS);
@@ -468,7 +538,27 @@ llvm::Function* GridEmitter::grid_function(const TreePlan& plan) {
       }
       return Leaves();
     });
-    climb(b, work, kept, b.CreateShl(unit, wide), b.CreateAdd(b.getInt32(tree.grain), bits), wide);
+    llvm::Value* chunk_height = b.CreateAdd(b.getInt32(tree.grain), bits);
+    if (tree.gives_left) {
+      combine(b, work, kept, b.CreateShl(unit, wide), chunk_height, wide);
+      keep_first(b, work, kept, unit);
+      b.CreateBr(step);
+    } else {
+      climb(b, work, kept, b.CreateShl(unit, wide), chunk_height, wide);
+    }
+    step->moveAfter(b.GetInsertBlock());
+    b.SetInsertPoint(step);
+    unit->addIncoming(b.CreateAdd(unit, stride), step);
+    posted->addIncoming(error, step);
+    b.CreateBr(look);
+
+    b.SetInsertPoint(finish);
+    gone_ = over;
+    if (tree.gives_left) arrive(b, work, turns, units);
+    else b.CreateBr(over);
+    over->moveAfter(&fn->back());
+    b.SetInsertPoint(over);
+    b.CreateRet(beyond);
   });
 }
 
@@ -555,19 +645,28 @@ llvm::Function* GridEmitter::kernel() {
   b.CreateBr(halve);
   b.SetInsertPoint(found);
   llvm::Value* group = record(low);
-  llvm::Value* number = b.CreateSub(unit, m_.load(b, m_.i32, group, offsetof(BendGroup, base), Region::Frame));
-  llvm::SwitchInst* trees = b.CreateSwitch(m_.load(b, m_.i32, group, offsetof(BendGroup, tree), Region::Frame), step, static_cast<unsigned>(grids.size()));
+  llvm::Value* group_base = m_.load(b, m_.i32, group, offsetof(BendGroup, base), Region::Frame);
+  llvm::Value* number = b.CreateSub(unit, group_base);
+  llvm::BasicBlock* skip = m_.block(b, "skip");
+  llvm::SwitchInst* trees = b.CreateSwitch(m_.load(b, m_.i32, group, offsetof(BendGroup, tree), Region::Frame), skip, static_cast<unsigned>(grids.size()));
+  Builder at_step(step);
+  llvm::PHINode* next_unit = at_step.CreatePHI(m_.i32, static_cast<unsigned>(grids.size()) + 1);
   for (uint32_t i = 0; i < grids.size(); ++i) {
     llvm::BasicBlock* arm = m_.block(b, "tree");
     trees->addCase(b.getInt32(i), arm);
     b.SetInsertPoint(arm);
-    llvm::CallInst* call = b.CreateCall(grids[i], {worker, control, group, number});
+    llvm::CallInst* call = b.CreateCall(grids[i], {worker, control, group, number, warps});
     call->setCallingConv(grids[i]->getCallingConv());
     if (gpu()) call->setConvergent();
+    next_unit->addIncoming(b.CreateAdd(group_base, call), b.GetInsertBlock());
     b.CreateBr(step);
   }
+  // A group that found no place.
+  b.SetInsertPoint(skip);
+  next_unit->addIncoming(b.CreateAdd(unit, warps), skip);
+  b.CreateBr(step);
   b.SetInsertPoint(step);
-  unit->addIncoming(b.CreateAdd(unit, warps), step);
+  unit->addIncoming(next_unit, step);
   b.CreateBr(next);
   b.SetInsertPoint(done);
   m_.close_device_thread(b, worker, own_record);

@@ -51,6 +51,9 @@ class GridEmitter {
   void combine(Builder& b, const Work& work, const Lanes& values, llvm::Value* first, llvm::Value* height, llvm::Value* steps);
   [[nodiscard]] llvm::Value* result_place(Builder& b, const Work& work, llvm::Value* slot);
   void give(Builder& b, const Work& work, llvm::Value* parent, flow::TypeId type, LeafSpan leaves);
+  void give_whole(Builder& b, const Work& work, LeafSpan value);
+  void keep_first(Builder& b, const Work& work, const Lanes& values, llvm::Value* number);
+  void arrive(Builder& b, const Work& work, llvm::Value* done, llvm::Value* units);
   void climb(Builder& b, const Work& work, const Lanes& values, llvm::Value* first, llvm::Value* height, llvm::Value* steps);
   llvm::Function* grid_function(const TreePlan& plan);
   llvm::Function* reserve_function();

@@ -60,7 +60,7 @@ void print_times(const Gpu* gpu) {
     const EntryTimes& t = gpu->times[i];
     if (t.calls == 0) continue;
     Message m;
-    m.text("bend: gpu: `").text(gpu->program->entries[i].name).text("!`: ").number(t.calls).text(" calls, rounds ").number(t.rounds_ns / 1000).text(" us, least ").number(t.least_rounds_ns / 1000);
+    m.text("bend: gpu: `").text(gpu->program->entries[i].name).text("!`: ").number(t.calls).text(" calls, kernels ").number(t.rounds_ns / 1000).text(" us, least ").number(t.least_rounds_ns / 1000);
     m.text(" us, copies ").number((t.device_ns - t.rounds_ns) / 1000).text(" us\n");
     write_stderr(m.data(), m.size());
   }
