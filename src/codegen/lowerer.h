@@ -67,6 +67,8 @@ struct Callable {
   flow::FuncId func;
   std::vector<RepId> params;         // live ones, in order
   RepId result;
+  core::DefId def;                   // what it is an instance of; invalid for others
+  uint32_t asked_by = UINT32_MAX;    // the instance whose body called for it first
 };
 
 // The place where the next node goes.
@@ -240,6 +242,8 @@ class Lowerer {
   std::deque<Callable> callables_;
   std::unordered_map<std::string, uint32_t> instances_;
   std::unordered_map<core::DefId, uint32_t> instance_counts_;
+  uint32_t lowering_ = UINT32_MAX;   // the instance whose body is being lowered
+  bool grows(core::DefId) const;     // the instances of this def call for ever new ones
   std::unordered_map<core::DefId, uint32_t> arities_;
   std::unordered_map<std::string, uint32_t> name_counts_;
   std::unordered_set<std::string> func_names_;

@@ -1,6 +1,7 @@
 // Instances: a def compiles once for every combination of representations of its erased arguments. Calls with other combinations make
-// new instances until a def has kMaxInstances; from then on its type arguments are taken as unknown (`any`), which every call can reach by
-// converting values, so that polymorphic recursion ends.
+// new instances until a def has kMaxInstances, or until kMaxChain of its instances have called for one another (polymorphic recursion: their types
+// grow, and code with them: pairs of pairs took 380,000 lines of LLVM's IR for a def of two lines). From then on its type arguments are taken as
+// unknown (`any`), which every call can reach by converting values.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,6 +18,8 @@ using core::TermKind;
 namespace {
 
 constexpr uint32_t kMaxInstances = 64;
+constexpr uint32_t kMaxChain = 4;
+constexpr uint32_t kChainReach = 256;   // callers looked at; longer cycles of defs end by kMaxInstances
 
 }  // namespace
 
@@ -52,6 +55,13 @@ uint32_t Lowerer::arity_of(core::DefId id) {
   return arity;
 }
 
+bool Lowerer::grows(core::DefId id) const {
+  uint32_t chain = 0;
+  for (uint32_t at = lowering_, steps = 0; at != UINT32_MAX && steps < kChainReach; at = callables_[at].asked_by, ++steps)
+    if (callables_[at].def == id && ++chain == kMaxChain) return true;
+  return false;
+}
+
 uint32_t Lowerer::instance(core::DefId id, std::vector<StaticArg> statics) {
   const core::Def& def = book_.defs[id];
   const uint32_t arity = arity_of(id);
@@ -61,15 +71,13 @@ uint32_t Lowerer::instance(core::DefId id, std::vector<StaticArg> statics) {
     return key;
   };
   // A foreign def has one form: the runtime's answers carry boxed values where the type is a parameter.
-  const bool uniform = def.foreign || instance_counts_[id] >= kMaxInstances;
   std::string key = key_of();
-  if (!uniform || def.foreign) {
-    if (auto it = instances_.find(key); it != instances_.end() && !def.foreign) return it->second;
-  } else if (auto it = instances_.find(key); it != instances_.end()) {
-    return it->second;
-  }
+  if (auto it = instances_.find(key); it != instances_.end() && !def.foreign) return it->second;
+  const bool uniform = def.foreign || instance_counts_[id] >= kMaxInstances || grows(id);
 
   Callable callable;
+  callable.def = id;
+  callable.asked_by = lowering_;
   std::vector<const Value*> values;
   std::vector<Name> param_names;
   const Value* type = m_.all_of_def(id);
@@ -114,6 +122,7 @@ void Lowerer::lower_instance_bodies() {
     work_.pop_front();
     const Callable callable = callables_[work.callable];
     const core::Def def = book_.defs[work.def];
+    lowering_ = work.callable;
     span_ = def.span;
     Builder builder;
     open(builder, callable.func, nullptr);
@@ -149,6 +158,7 @@ void Lowerer::lower_instance_bodies() {
     }
     close(builder);
   }
+  lowering_ = UINT32_MAX;
 }
 
 }  // namespace bendc
