@@ -27,17 +27,11 @@ if command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; then
   builder=$!
 fi
 
-# Cases: every program of the pack that has an expectation, with stdout as expected and the given exit status.
-for expected in cases/*.out; do
-  [ -e "$expected" ] || continue
-  name=${expected#cases/}; name=${name%.out}
-  want=0; [ -e "cases/$name.status" ] && want=$(cat "cases/$name.status")
-  use=require; case $name in gpu_refused | gpu_closures) use=auto ;; esac   # a call of theirs reaches what the host alone has, by design: require would refuse it
-  got=$(BEND_GPU=$use timeout 30 "bin/case.$name" 2>"$out/stderr.tmp" </dev/null; echo "status $?")
-  [ "$got" = "$(cat "$expected"; echo "status $want")" ] && ok=1 || ok=0
-  check "case $name" $ok "$(printf '%s\n' "$got" | tail -5; tail -3 "$out/stderr.tmp")"
-  [ "$(left)" -lt $((limit / 2)) ] && { echo "cases stopped at $name: half of the time is used" | tee -a "$out/checks.txt"; break; }
-done
+# Every case of the project, at the ways in CASE_FORKS (all of them take about five minutes on 16 processors).
+cases=$(timeout "$((limit / 2))" python3 cases/device_cases.py run cases --forks "${CASE_FORKS:-auto}" --log "$out/cases.tmp" 2>&1)
+cat "$out/cases.tmp" >>"$out/checks.txt"; rm -f "$out/cases.tmp"
+echo "cases: $cases" | tee -a "$out/checks.txt"
+if read -r p _ f _ < <(tail -1 <<<"$cases") && [[ $p =~ ^[0-9]+$ && $f =~ ^[0-9]+$ ]]; then passed=$((passed + p)) failed=$((failed + f)); else check "cases" 0 "no totals"; fi
 
 # Small runs of the benchmark programs against the CPU, at several ways of dealing out forks.
 while IFS='|' read -r name small timed target; do

@@ -52,6 +52,24 @@ class Case:
                 else:
                     self.other = True
 
+    def laid_out(self, scratch):
+        """A copy of the case in scratch with its files beside it; modules in folders beside that of the cases are found there too: (folder, entry)"""
+        folder = os.path.join(scratch, "case")
+        if os.path.isdir(self.path):
+            shutil.copytree(self.path, folder)
+        else:
+            os.mkdir(folder)
+            shutil.copy(self.path, folder)
+        above = os.path.dirname(os.path.dirname(os.path.abspath(self.path)))
+        for name in os.listdir(above):
+            if name != "case" and os.path.isdir(os.path.join(above, name)):
+                os.symlink(os.path.join(above, name), os.path.join(scratch, name))
+        for name, lines in self.files.items():
+            os.makedirs(os.path.dirname(os.path.join(folder, name)) or folder, exist_ok=True)
+            with open(os.path.join(folder, name), "w") as f:
+                f.write("".join(line + "\n" for line in lines))
+        return folder, os.path.join(folder, os.path.basename(self.entry))
+
     def candidates(self):
         """Positions just after the names that could carry a mark, in the body of main."""
         start = re.search(r"^def main\b", self.text, re.M)
@@ -108,17 +126,7 @@ def one(bendc, path, keep_in):
     if case.other or (case.lanes and "emulated" not in case.lanes) or not (case.out or case.status or case.stderr):
         return path, 0, None, []
     with tempfile.TemporaryDirectory() as scratch:
-        folder = os.path.join(scratch, "case")
-        if os.path.isdir(path):
-            shutil.copytree(path, folder)
-        else:
-            os.mkdir(folder)
-            shutil.copy(path, folder)
-        for name, lines in case.files.items():
-            os.makedirs(os.path.dirname(os.path.join(folder, name)) or folder, exist_ok=True)
-            with open(os.path.join(folder, name), "w") as f:
-                f.write("".join(line + "\n" for line in lines))
-        entry = os.path.join(folder, os.path.basename(case.entry))
+        folder, entry = case.laid_out(scratch)
         marks = marked(bendc, case, folder, entry)
         if marks == 0:
             return path, 0, None, []

@@ -1,0 +1,33 @@
+#!/bin/bash
+# Runs the programs of sanitizers.txt under compute-sanitizer: memcheck at every way of dealing out forks, racecheck at host and flat.
+# usage: run-sanitizers.sh [RESULTS] [SECONDS]   RESULTS gets sanitizers.txt; exit status 0 when nothing was reported
+cd "$(dirname "$(readlink -f "$0")")" || exit 1
+out=$(readlink -m "${1:-results}")
+limit=${2:-240}
+mkdir -p "$out"
+tool=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null) || { echo "compute-sanitizer is missing"; exit 1; }
+export tool out BEND_GPU=require BEND_GPU_MEMORY=256MB
+one() {   # one CHECK WAY NAME WORDS...
+  local check=$1 way=$2 name=$3 log want got
+  shift 3
+  log=$(mktemp)
+  want=$(BEND_GPU=off timeout 20 "bin/$name" "$@" 2>&1)
+  got=$(BEND_GPU_FORK=$way timeout 120 "$tool" --tool "$check" --error-exitcode 99 --log-file "$log" "bin/$name" "$@" 2>"$log.err"); local status=$?
+  if [ "$status" = 0 ] && [ "$got" = "$want" ]; then
+    echo "ok $check $way $name"
+  else
+    printf 'FAIL %s %s %s: status %s, got %s, want %s\n%s\n%s\n' "$check" "$way" "$name" "$status" "$got" "$want" "$(head -c 1200 "$log")" "$(head -c 400 "$log.err")"
+  fi
+  rm -f "$log" "$log.err"
+}
+export -f one
+{
+  while IFS='|' read -r name words _; do words=$(echo $words)
+    name=${name// /}; [[ $name == '#'* || -z $name || ! -x bin/$name ]] && continue
+    for way in auto host flat thread warp block; do printf 'memcheck %s %s %s\n' "$way" "$name" "$words"; done
+    for way in host flat; do printf 'racecheck %s %s %s\n' "$way" "$name" "$words"; done
+  done <sanitizers.txt
+} | timeout "$limit" xargs -P "${JOBS:-8}" -L 1 bash -c 'one "$@"' one >"$out/sanitizers.txt"
+passed=$(grep -c '^ok ' "$out/sanitizers.txt") failed=$(grep -c '^FAIL ' "$out/sanitizers.txt")
+echo "sanitizers: $passed passed, $failed failed" | tee -a "$out/sanitizers.txt"
+[ "$failed" = 0 ] && [ "$passed" -gt 0 ]
