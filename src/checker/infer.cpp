@@ -63,8 +63,9 @@ const Value* Checker::infer(TermId id, const Env* env, bool live) {
       return m_.data();
     }
     case TermKind::Ann: {
+      const uint32_t before = reported_;
       (void)check_type(TermId(t.b), env);
-      const Value* type = m_.delay(TermId(t.b), env);
+      const Value* type = reported_ != before ? error() : m_.delay(TermId(t.b), env);
       check(TermId(t.a), env, type, live);
       return type;
     }
@@ -175,7 +176,7 @@ const Value* Checker::infer_app(TermId id, const Env* env, bool live, const Spin
     } else {
       type = m_.whnf(type);
       if (halted(id)) return error();
-      if (is_error(type)) return error();
+      if (is_error(type) && (i != params || reported_ == reported_before)) return error();
       if (type->tag != Tag::All) {
         // A result of a type that an argument gives shows only here that it takes no further argument.
         if (head.kind == TermKind::Ref && params != 0 && i == params && reported_ != reported_before) {
@@ -184,6 +185,7 @@ const Value* Checker::infer_app(TermId id, const Env* env, bool live, const Spin
           wrong_count(DefId(head.a), t.c, params, span(arg));
           return error();
         }
+        if (is_error(type)) return error();
         const bool literal = i == 0 && head.kind != TermKind::Ref;
         Diagnostic& d = report(Code::C4, span(literal ? TermId(t.a) : arg),
                                i == 0 ? "this is applied, but it is not a function"
@@ -195,6 +197,7 @@ const Value* Checker::infer_app(TermId id, const Env* env, bool live, const Spin
       quantity = m_.binder_quantity(type);
       domain = m_.domain(type);
     }
+    const uint32_t reported_here = reported_;
     if (i >= first) check(arg, env, domain, live && quantity != Quantity::None);
     if (reported_ != reported_before) {
       if (at.valid() && t.c < params && diagnostics_.all().back().span.offset == span(arg).offset) {
@@ -203,7 +206,8 @@ const Value* Checker::infer_app(TermId id, const Env* env, bool live, const Spin
       }
       if ((t.flags & core::kOperator) != 0) return error();   // the operands have one type: one report
     }
-    const Value* value = m_.delay(arg, env);
+    // What a wrong type argument makes of the other arguments' types is no news.
+    const Value* value = reported_ != reported_here && quantity == Quantity::None ? error() : m_.delay(arg, env);
     if (at.valid()) {
       at_env = m_.extend(at_env, value);
       at = TermId(term(at).b);

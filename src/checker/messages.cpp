@@ -45,7 +45,9 @@ std::string Checker::name_text(Name name) const { return name.valid() ? core::di
 std::string Checker::def_text(DefId def) const { return def.valid() ? name_text(book_.defs[def].name) : std::string("this declaration"); }
 
 std::string Checker::show(const Value* v) {
+  const uint32_t quoted = static_cast<uint32_t>(book_.terms.size());
   const TermId id = m_.quote(book_, v, depth(), false, kShownNodes, ellipsis_);
+  for (uint32_t i = quoted; i < book_.terms.size(); ++i) shown_error_ |= book_.terms[TermId(i)].kind == core::TermKind::Error;
   std::vector<Name> scope;
   for (const Binding& b : bindings_) scope.push_back(b.name);
   return cut(core::print_term(book_, names_, id, std::move(scope)));
@@ -91,8 +93,14 @@ void Checker::mismatch(TermId at, const Value* expected, const Value* observed) 
       return;
     }
   }
+  shown_error_ = false;
   std::string expected_text = show(expected);
   std::string observed_text = show(observed);
+  if (shown_error_) {
+    // A part of the type was reported where it is written.
+    ++reported_;
+    return;
+  }
   const std::string expected_normal = expected_text == observed_text ? show_normal(expected) : std::string();
   const std::string observed_normal = expected_text == observed_text ? show_normal(observed) : std::string();
   const core::Term t = book_.terms[at];

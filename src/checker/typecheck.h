@@ -180,6 +180,7 @@ class Checker {
   enum class State : uint8_t { Unchecked, Checking, Done, Broken };
   std::vector<State> state_;               // by def
   std::vector<bool> type_checked_, type_broken_;   // by def
+  bool shown_error_ = false;               // a type shown since it was cleared has a part that is in error
   uint32_t reported_ = 0;                  // errors in the current declaration
   size_t first_report_ = 0;                // of the current declaration
   bool halt_reported_ = false;
