@@ -175,6 +175,10 @@ bool Checker::check_fields(TermId id, const Env* env, const Value*& goal, bool& 
                                                       : fmt::format("`{}` is {} of `{}`", name_text(book_.ctors[ctor].name), taken ? "a removed constructor" : "no constructor", show(goal)));
     d.expected = show(goal);
     d.observed = tuple ? std::string("a pair") : fmt::format("a value of `{}`", name_text(book_.datatypes[book_.ctors[ctor].data].name));
+    if (book_.module_is_stdlib[book_.datatypes[DataId(adt->a)].module] && names_.text(book_.datatypes[DataId(adt->a)].name) == "Array") {
+      d.notes.push_back("`[a, b]` is a list; an array is filled and then written, or built from halves by `ANode` and `ALeaf`");
+      d.fix = "write `[v : T*4n]` for an array of 4 slots";
+    }
     if (!tuple) d.labels.push_back({book_.ctors[ctor].name_span, fmt::format("`{}` is declared here", name_text(book_.ctors[ctor].name))});
     return false;
   }
@@ -240,6 +244,8 @@ void Checker::check_literal(TermId id, const Value* goal) {
   if (t.kind == TermKind::U32 && type->tag == Tag::Adt && DataId(type->a) == k.nat) d.fix = fmt::format("write `{}n`", t.a);
   if (t.kind == TermKind::Nat && type->tag == Tag::Adt && DataId(type->a) == k.u32_type) d.fix = fmt::format("write `{}`", t.a);
   if (t.kind == TermKind::U32 && type->tag == Tag::Adt && DataId(type->a) == k.f32_type) d.fix = fmt::format("write `{}.0`", t.a);
+  if (t.kind == TermKind::Str && k.chr.valid() && type->tag == Tag::Adt && book_.ctors[k.chr].data == DataId(type->a)) d.fix = "a character stands in single quotes: `'c'`";
+  suggest(d, type, nullptr);
 }
 
 void Checker::check_hole(TermId id, const Value* goal, const Env* env) {

@@ -167,7 +167,7 @@ TermId Elaborator::unknown(Name written, Span span, SymbolKind kind) {
     } else if (lower(capital) == lower(name)) d.fix = fmt::format("the constructor is `{}{{}}`", capital);
     else if (!near.empty()) d.fix = fmt::format("did you mean `{}`?", near);
     else if (!members.empty()) d.fix = fmt::format("did you mean {}?", listed(members));
-    else if (!program_.modules[symbols.module()].uses_base && (symbols.term_at(written) || symbols.ctor_at(written))) d.fix = "add `import Base` at the top of the file";
+    else if (!program_.modules[symbols.module()].uses_base) d.fix = "names such as `U32` are those of Base: add `import Base` at the top of the file";
   }
   return error_term(span);
 }

@@ -91,7 +91,9 @@ const Value* Checker::not_inferable(TermId id) {
     case TermKind::Nat: what = fmt::format("the literal `{}n`", t.a); fix = fmt::format("write `{{{}n : Nat}}`, or `x : Nat = {}n` in a let", t.a, t.a); break;
     case TermKind::F32: what = "this F32 literal"; break;
     case TermKind::Str: what = "this text"; fix = "write `{\"...\" : String}`, or `x : String = ...` in a let"; break;
-    case TermKind::Ctr: what = fmt::format("the constructor `{}`", name_text(book_.ctors[core::CtorId(t.a)].name)); break;
+    case TermKind::Ctr:
+      what = core::CtorId(t.a) == m_.known().tuple ? std::string("this tuple") : fmt::format("the constructor `{}`", name_text(book_.ctors[core::CtorId(t.a)].name));
+      break;
     case TermKind::Lam: what = fmt::format("the function `{} => ...`", name_text(t.name)); break;
     case TermKind::Mat: case TermKind::MatLit: case TermKind::Efq: what = "this lambda-match"; break;
     case TermKind::Let: what = "this let"; break;
@@ -202,6 +204,7 @@ const Value* Checker::infer_app(TermId id, const Env* env, bool live, const Spin
     if (reported_ != reported_before) {
       if (at.valid() && t.c < params && diagnostics_.all().back().span.offset == span(arg).offset) {
         diagnostics_.last().notes.push_back(fmt::format("`{}` takes {}, this call gives {}", def_text(DefId(head.a)), count_text(params, "argument"), t.c));
+        diagnostics_.last().labels.push_back({book_.defs[DefId(head.a)].name_span, fmt::format("`{}` is declared here", def_text(DefId(head.a)))});
         return error();
       }
       if ((t.flags & core::kOperator) != 0) return error();   // the operands have one type: one report
@@ -266,6 +269,13 @@ const Value* Checker::infer_family(TermId id, const Env* env, bool live) {
 }
 
 const Value* Checker::check_type(TermId id, const Env* env) {
+  if (term(id).kind == TermKind::Ctr && core::CtorId(term(id).a) == m_.known().tuple) {
+    Diagnostic& d = report(Code::C5, span(id), "a tuple where a type is needed");
+    d.expected = "Type";
+    d.observed = "a pair";
+    d.fix = "the type of a pair is `A & B`; a function of two arguments has type `A -> B -> C`";
+    return error();
+  }
   const Value* kind = m_.whnf(infer(id, env, false));
   if (kind->tag == Tag::Kind) return as<KindValue>(kind)->of;
   if (is_error(kind) || halted(id)) return error();

@@ -122,7 +122,7 @@ void Checker::mismatch(TermId at, const Value* expected, const Value* observed) 
   d.observed = observed_normal.empty() ? std::move(observed_text) : observed_normal;
   const Value* e = m_.whnf(expected);
   const Value* o = m_.whnf(observed);
-  if (e->tag == Tag::Quant) d.notes.push_back("a quantity, `&0`, `&1` or `&2`, stands here; a datatype's leading quantities are written all or left out all");
+  if (e->tag == Tag::Quant && o->tag == Tag::Kind) d.notes.push_back("a quantity, `&0`, `&1` or `&2`, stands here; a datatype's leading quantities are written all or left out all");
   if (head.kind == core::TermKind::Ref && e->tag != Tag::All && def_text(DefId(head.a)) == "Array.get") {
     d.notes.push_back("`a[i]` takes the array and gives it back: its value is the pair of the array and the element");
     d.fix = "pass it to a def that takes the pair apart: `(a, x) = p`";
@@ -132,10 +132,38 @@ void Checker::mismatch(TermId at, const Value* expected, const Value* observed) 
     d.notes.push_back("function types agree only when their parameters have the same quantity");
     d.fix = "wrap it: `y => f(y)`";
   }
-  if (e->tag == Tag::Adt && o->tag == Tag::Adt) {
-    const KnownNames& k = m_.known();
-    if (core::DataId(e->a) == k.u32_type && core::DataId(o->a) == k.nat) d.fix = "convert with `U32.from_nat(..)`";
-    if (core::DataId(e->a) == k.nat && core::DataId(o->a) == k.u32_type) d.fix = "convert with `U32.to_nat(..)`";
+  if (e->tag == Tag::Eql && o->tag == Tag::Eql) d.notes.push_back("a proof of one equation serves another by a rewrite: `%e : P; ..`, where `_` in P stands for the right side of `e`");
+  suggest(d, e, o);
+}
+
+// What usually turns a value of the one type into one of the other; nothing where that is not known.
+void Checker::suggest(Diagnostic& d, const Value* expected, const Value* observed) {
+  const std::string& want = d.expected;
+  const std::string& have = d.observed;
+  if (!d.fix.empty()) return;
+  if (want == fmt::format("IO({})", have)) {
+    d.fix = "`return x` ends a `do` block with a value; outside of one, `IO.pure` makes it an effect";
+    return;
+  }
+  if (have == fmt::format("IO({})", want)) {
+    d.fix = fmt::format("name the effect's result in a `do` block: `x : {} <- ..`", want);
+    return;
+  }
+  if (want == "IO(Unit)" && have.starts_with("IO(") && have.ends_with(")")) {
+    d.notes.push_back("a step of a `do` block gives a Unit; other results are named");
+    d.fix = fmt::format("write `x : {} <- ..`", have.substr(3, have.size() - 4));
+    return;
+  }
+  if (expected->tag != Tag::Adt) return;
+  struct Entry { std::string_view to, from, by; };
+  static constexpr Entry kConversions[] = {
+      {"U32", "Nat", "U32.from_nat"}, {"U32", "F32", "F32.to_u32"}, {"U32", "Char", "Char.to_u32"}, {"U32", "Bool", "Bool.to_u32"}, {"Nat", "U32", "U32.to_nat"},
+      {"Nat", "F32", "F32.to_nat"}, {"F32", "U32", "U32.to_f32"}, {"F32", "Nat", "F32.from_nat"}, {"Char", "U32", "Char.from_u32"}, {"String", "U32", "U32.show"},
+      {"String", "Nat", "Nat.show"}, {"String", "F32", "F32.show"}, {"String", "Char", "Char.show"}, {"String", "Bool", "Bool.show"}};
+  const core::Datatype& to = book_.datatypes[core::DataId(expected->a)];
+  if (!book_.module_is_stdlib[to.module] || (observed != nullptr && (observed->tag != Tag::Adt || !book_.module_is_stdlib[book_.datatypes[core::DataId(observed->a)].module]))) return;
+  for (const Entry& entry : kConversions) {
+    if (entry.to == want && entry.from == have) d.fix = fmt::format("convert with `{}(..)`", entry.by);
   }
 }
 
@@ -174,6 +202,7 @@ void Checker::quantity_exceeded(uint32_t level, TermId at) {
     const std::string type = show(b.type);
     d.notes.push_back(fmt::format("`{}` has type `{}`, which is not Data, so `+` is not allowed either", name, type));
     if (m_.whnf(b.type)->tag == Tag::All) d.fix = fmt::format("make it a template parameter, which may be called any number of times: `~{}`, first among the parameters", name);
+    else d.fix = copyable(b.type);
   }
 }
 
@@ -181,14 +210,20 @@ void Checker::not_data(Span at, Name name, const Value* type, std::string_view w
   Diagnostic& d = report(Code::C7, at, fmt::format("the {} `+{}` has a type that is not Data", what, name_text(name)));
   d.notes.push_back(fmt::format("its type is `{}`", show(type)));
   d.notes.push_back("`+` means any number of uses, which only types of kind Data allow; functions, arrays, `Type` and `A & B` never are");
+  d.fix = copyable(type);
+  if (d.fix.empty()) d.fix = "drop the `+`";
+}
+
+// How to ask for a form of the type whose values may be copied; empty when there is none.
+std::string Checker::copyable(const Value* type) {
   const Value* t = m_.whnf(type);
-  if (t->tag == Tag::Adt && m_.known().tuple.valid() && book_.ctors[m_.known().tuple].data == core::DataId(t->a)) {
-    d.fix = "a copyable pair is `Sigma<&2, &2, A, _ => B>`";
-  } else if (t->tag == Tag::Adt && book_.datatypes[core::DataId(t->a)].leading_quants != 0) {
-    d.fix = fmt::format("ask for the copyable form: `+{}<..>`", name_text(book_.datatypes[core::DataId(t->a)].name));
-  } else {
-    d.fix = "drop the `+`";
-  }
+  if (t->tag == Tag::Var && t->a < depth() && m_.whnf(bindings_[t->a].type)->tag == Tag::Kind) return fmt::format("declare the type as `-{} : Data`, whose values may be copied", name_text(bindings_[t->a].name));
+  if (t->tag != Tag::Adt) return {};
+  const core::Datatype& data = book_.datatypes[core::DataId(t->a)];
+  if (m_.known().tuple.valid() && book_.ctors[m_.known().tuple].data == core::DataId(t->a)) return "a copyable pair is `Sigma<&2, &2, A, _ => B>`";
+  if (data.leading_quants != 0) return fmt::format("ask for the copyable form: `+{}<..>`", name_text(data.name));
+  if (names_.text(data.name) == "Array") return "pass the array on from use to use; `Array.clone` makes two of one";
+  return {};
 }
 
 bool Checker::halted(TermId at) {

@@ -116,6 +116,9 @@ PatternId Patterns::convert(NodeId node) {
     fix = "put a comma between two patterns; a slot of an array is written by `a[i] <- v`";
   } else if (n.kind == Kind::Binary) {
     what = fmt::format("the operator `{}`", ast::op_text(n.op));
+    if (n.op == ast::Op::Add) fix = "the number stands first, without blanks: `1n+p`";
+    else if (n.op == ast::Op::Or) fix = "write a case for each alternative";
+    else if (n.op == ast::Op::Append) fix = "a string is matched as a whole or by its first character: `SCon{c, rest}`";
   }
   return error(Code::P8, n.span, what + " is not a pattern", "a pattern is a name, `_`, a constructor with braces, a literal, `1n+p`, `h <> t`, a list or a tuple", std::move(fix));
 }

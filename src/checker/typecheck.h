@@ -141,6 +141,8 @@ class Checker {
   void mismatch(TermId at, const Value* expected, const Value* observed);
   [[nodiscard]] static std::string count_text(size_t n, std::string_view what);   // "1 argument", "2 arguments"
   // Says so when the term is a call with fewer arguments than its def takes.
+  void suggest(Diagnostic& d, const Value* expected, const Value* observed);
+  [[nodiscard]] std::string copyable(const Value* type);
   void note_missing_arguments(Diagnostic& d, TermId at, const Value* type);
   void quantity_exceeded(uint32_t level, TermId at);
   void not_data(Span span, Name name, const Value* type, std::string_view what);

@@ -226,6 +226,7 @@ class Loader {
       case ImportPath::Package:
       case ImportPath::Malformed:
         refuse(import, fmt::format("malformed import path `{}`", path),
+               path.find('"') != std::string::npos ? "write the path without quotes" :
                "a path is `./`, any number of `../`, or `/`, then names of letters, digits, `_` and `-` separated by `/`, ending in .bend or naming a folder");
         return {};
     }

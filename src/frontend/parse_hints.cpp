@@ -91,6 +91,22 @@ void Parser::hint(size_t first_report, uint32_t first_token) {
     if (!starts || (items[i].kind != TokenKind::Ident && (items[i].kind != TokenKind::KwFor || is(first_token, TokenKind::KwLaw)))) continue;
     if (const Foreign* f = find(kStatements, text(items[i]))) return say(fmt::format("there is no `{}`: {}", f->word, f->note), f->fix);
   }
+  if (d.code == Code::P7) {
+    for (uint32_t i = at; i < items.size() && !is(i, TokenKind::Colon); ++i)
+      if (is(i, TokenKind::Ident) && text(items[i]) == "if") return say("a case has no guard: its patterns alone decide", "pass the Bool to a def that matches it");
+  }
+  if (no_term && at >= 2 && (found->kind == TokenKind::Colon || found->kind == TokenKind::Equal) && is(at - 1, TokenKind::Ident)) {
+    uint32_t open = at - 1;   // the bracket around `x: ..`
+    for (uint32_t depth = 0; open-- > line;) {
+      if (is(open, TokenKind::RightBrace) || is(open, TokenKind::RightParen)) ++depth;
+      if ((is(open, TokenKind::LeftBrace) || is(open, TokenKind::LeftParen)) && depth-- == 0) break;
+    }
+    if (open > line && is(open, TokenKind::LeftBrace) && is(open - 1, TokenKind::Ident)) return say("fields are given in the order of their declaration, without names", fmt::format("write `{}{{a, b}}`", text(items[open - 1])));
+  }
+  if (d.code == Code::P28 && ast.decls.empty() && found->kind == TokenKind::Ident && is(at + 1, TokenKind::Equal)) {
+    return say("a constant is a def without parameters", fmt::format("write `def {}() -> T: value`", text(*found)));
+  }
+  if (is(at, TokenKind::KwDef) && found->column > 1 && d.message.starts_with("expected the body")) return say("definitions do not nest", "move the inner one above this one");
   if (d.message.starts_with("expected `=` after the")) {
     for (uint32_t i = line; i < at; ++i) {
       if (!is(i, TokenKind::Ident)) continue;
@@ -131,6 +147,9 @@ void Parser::hint(size_t first_report, uint32_t first_token) {
       break;
     case TokenKind::Colon:
       if (no_term && twice()) return say("`h <> t` puts an element before a list; a type stands after one `:`", "write `h <> t`");
+      if (at > 0 && d.message.starts_with("expected `(`")) return say("a constant is a def without parameters", fmt::format("write `def {}() -> T: value`", text(items[at - 1])));
+      for (uint32_t i = at; d.code == Code::P28 && i < items.size() && (i == at || !items[i].newline_before()); ++i)
+        if (is(i, TokenKind::Less) && is(i + 1, TokenKind::Minus) && items[i + 1].offset == items[i].end()) return say("`x : T <- value` binds inside a `do` block", "open one above: `do IO<Unit>:`");
       if (d.code == Code::P28) return say("a body ends at its first plain expression; only a let, a group and braces take a type", "write `{x : T}` for the type of a term, `x : T = value` for that of a let");
       break;
     case TokenKind::Star:
@@ -141,7 +160,7 @@ void Parser::hint(size_t first_report, uint32_t first_token) {
       break;
     case TokenKind::Bang:
       if (no_term) return say("there is no operator `!` before a value", "negate a Bool with `Bool.not(x)`");
-      if (d.code == Code::P28 && is(at + 1, TokenKind::LeftParen)) return say("`!` marks a call and stands directly between the name and its `(`", "write `f!(x)`");
+      if (d.code == Code::P28) return say("`!` marks a call and stands directly between the name and its `(`", "write `f!(x)`");
       break;
     case TokenKind::RightParen:
       if (no_term && at > 0 && is(at - 1, TokenKind::LeftParen)) return say("an empty pair of parentheses is no value", "the value of type `Unit` is `Unit{}`; a def without arguments is called as `f()`");
