@@ -27,12 +27,15 @@ class Inference {
     wanted_.resize(count);
     for (uint32_t i = 0; i < count; ++i) {
       const Func& f = m_.funcs[FuncId(i)];
-      for (VarId p : f.params) marks_[i].push_back(m_.types[m_.vars[p].type].kind == TypeKind::Ref);
+      for (VarId p : f.params) marks_[i].push_back(lendable(p));
       wanted_[i].assign(f.params.size(), false);
     }
     if (m_.entry.valid()) own_all(m_.entry);
-    for (const Node& n : m_.nodes)
+    for (const Node& n : m_.nodes) {
       if (n.kind == NodeKind::Let && n.expr.kind == ExprKind::Closure) own_all(n.expr.func);
+      if (n.kind == NodeKind::Let && n.expr.kind == ExprKind::Call && n.expr.bang) own_arrays(n.expr.func);
+      for (const CallSite& call : n.calls) if (call.bang) own_arrays(call.func);
+    }
     do {
       changed_ = false;
       for (uint32_t i = 0; i < count; ++i) sweep(FuncId(i));
@@ -62,8 +65,15 @@ class Inference {
   void own_all(FuncId f) {
     for (size_t p = 0; p < marks_[f.index].size(); ++p) marks_[f.index][p] = false;
   }
+  // A device may give an array back as another block, so a `!` call takes the handles that it is given.
+  void own_arrays(FuncId f) {
+    for (size_t p = 0; p < marks_[f.index].size(); ++p)
+      if (kind(m_.funcs[f].params[p]) == TypeKind::Array) marks_[f.index][p] = false;
+  }
+  TypeKind kind(VarId v) const { return m_.types[m_.vars[v].type].kind; }
+  bool lendable(VarId v) const { return kind(v) == TypeKind::Ref || kind(v) == TypeKind::Array; }
 
-  // Which parameter a variable is read from (itself, or a field reached through con_gets).
+  // Follows which parameter a variable is read from (itself, or a field reached through con_gets).
   void sweep(FuncId id) {
     const Func& f = m_.funcs[id];
     std::unordered_map<uint32_t, size_t> root;
@@ -78,7 +88,7 @@ class Inference {
         const bool reads = marks_[callee.index][i];
         if (!reads) consumed(list[i]);
         // Passing on something owned here to a borrower means a drop after the call: no tail call, so not on a cycle.
-        else if (tail && components_[callee.index] == components_[id.index] && m_.types[m_.vars[list[i]].type].kind == TypeKind::Ref) {
+        else if (tail && components_[callee.index] == components_[id.index] && lendable(list[i])) {
           auto it = root.find(list[i].index);
           if (it == root.end() || !marks_[id.index][it->second]) own(callee, i);
         }
@@ -95,9 +105,12 @@ class Inference {
             if (it != root.end() && counted_ref(n.var)) root[n.var.index] = it->second;
             else if (it != root.end() && used_once(m_.vars[n.var].type)) consumed(args[0]);
           } else if (e.kind == ExprKind::Call) pass(e.func, e.args, false);
-          else if (e.kind == ExprKind::Prim && prim_borrows(e.prim)) {}
-          else if (e.kind != ExprKind::Get && e.kind != ExprKind::VariantGet)
+          else if (e.kind == ExprKind::Prim) {
+            for (size_t i = 0; i < args.size(); ++i)
+              if (!prim_borrows(e, i)) consumed(args[i]);
+          } else if (e.kind != ExprKind::Get && e.kind != ExprKind::VariantGet) {
             for (VarId v : args) consumed(v);
+          }
           break;
         }
         case NodeKind::Fork:
@@ -114,7 +127,7 @@ class Inference {
     });
   }
   // Fields that are no ref are not followed: what is read of them is copied, which arrays and closures, used once, are not for.
-  bool counted_ref(VarId v) const { return m_.types[m_.vars[v].type].kind == TypeKind::Ref; }
+  bool counted_ref(VarId v) const { return kind(v) == TypeKind::Ref; }
   bool used_once(TypeId id) const {
     const Type& type = m_.types[id];
     if (type.kind == TypeKind::Array || type.kind == TypeKind::Fn) return true;

@@ -99,6 +99,7 @@ struct Expr {
   Prim prim{};
   bool bang = false;
   bool in_range = false;                       // Array get/set/swap: index proved below the size (no mask)
+  bool in_place = false;                       // an array primitive that gives its handle back: only reads it, and the result is the rest (set: struct{})
   FuncId func;
   VarId reuse;                                 // Con: token var or none
   uint64_t imm = 0, imm2 = 0;

@@ -495,6 +495,7 @@ class Parser {
     }
     e.args = uses();
     if (e.kind == ExprKind::Con && take("reuse")) e.reuse = use();
+    if (e.kind == ExprKind::Prim && take("in_place")) e.in_place = true;
     if (e.kind == ExprKind::Prim && take("in_range")) e.in_range = true;
     return e;
   }

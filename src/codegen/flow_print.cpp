@@ -156,7 +156,7 @@ class Printer {
     switch (e.kind) {
       case ExprKind::Const: return fmt::format("{}", e.imm);
       case ExprKind::Str: return fmt::format("str S{}", e.imm);
-      case ExprKind::Prim: return fmt::format("{}({}){}", prim_text(e.prim), args, e.in_range ? " in_range" : "");
+      case ExprKind::Prim: return fmt::format("{}({}){}{}", prim_text(e.prim), args, e.in_place ? " in_place" : "", e.in_range ? " in_range" : "");
       case ExprKind::Struct: return "struct(" + args + ")";
       case ExprKind::Get: return fmt::format("get {}({})", e.imm, args);
       case ExprKind::Variant: return fmt::format("variant {}({})", e.imm, args);

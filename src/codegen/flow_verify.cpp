@@ -112,7 +112,7 @@ class Verifier {
       case ExprKind::Prim: {
         std::vector<TypeId> ops;
         for (VarId a : args) ops.push_back(type(a));
-        auto got = prim_result(m_, e.prim, ops);
+        auto got = prim_result(m_, e.prim, ops, e.in_place);
         if (!got) {
           std::string text;
           for (TypeId t : ops) text += " " + print_type(m_, t);

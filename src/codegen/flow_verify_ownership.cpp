@@ -75,7 +75,7 @@ class OwnershipVerifier {
     for (size_t i = 0; i < args.size(); ++i) {
       bool consumed = true;
       if (e.kind == ExprKind::Get || e.kind == ExprKind::VariantGet || e.kind == ExprKind::ConGet) consumed = false;
-      if (e.kind == ExprKind::Prim) consumed = !prim_borrows(e.prim);
+      if (e.kind == ExprKind::Prim) consumed = !prim_borrows(e, i);
       if (e.kind == ExprKind::Call) consumed = !marks_borrowed(e.func, i);
       if (consumed) consume(state, args[i]);
     }

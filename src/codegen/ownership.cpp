@@ -456,7 +456,7 @@ class Inserter {
       bool consumed = true;
       switch (e.kind) {
         case ExprKind::Get: case ExprKind::VariantGet: case ExprKind::ConGet: consumed = false; break;
-        case ExprKind::Prim: consumed = !prim_borrows(e.prim); break;
+        case ExprKind::Prim: consumed = !prim_borrows(e, i); break;
         case ExprKind::Call: {
           const Func& f = m_.funcs[e.func];
           consumed = !(i < f.borrowed.size() && f.borrowed[i]);
@@ -497,7 +497,7 @@ class Inserter {
       case ExprKind::Const: case ExprKind::Str: case ExprKind::Struct: case ExprKind::Get: case ExprKind::Variant: case ExprKind::VariantGet:
       case ExprKind::Con: case ExprKind::ConGet: case ExprKind::Closure: case ExprKind::Request: case ExprKind::Box:
         return true;
-      case ExprKind::Prim: return prim_is_pure(e.prim);
+      case ExprKind::Prim: return prim_is_pure(e);
       case ExprKind::Call: case ExprKind::Apply: case ExprKind::Unbox: return false;
     }
     return false;

@@ -3,8 +3,8 @@
 // dup, drop and open placed so that a match frees (or hands on) the node it opens and a value is dropped as soon as it is dead.
 //
 // A counted type holds a ref, array, closure, any-box or token somewhere. What consumes an operand: constructors, calls (parameters not
-// marked borrowed), apply, closure captures, requests, box and unbox, ret, jump, and every primitive that is not in prim_borrows.
-// What only reads: con_get on a borrowed variable, case, prim_borrows.
+// marked borrowed), apply, closure captures, requests, box and unbox, ret, jump, and what a primitive does not borrow (prim_borrows).
+// What only reads: con_get on a borrowed variable, case, what prim_borrows says.
 //
 //   case %t { 1 => { let %l = con_get 1 0(%t); let %r = con_get 1 1(%t); .. f(%l) .. } }
 //   becomes   1 => { open %t 1(%l, %r); drop %r; .. f(%l) .. }

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "codegen/borrow.h"
+#include "codegen/elide_handles.h"
 #include "codegen/flow_text.h"
 #include "codegen/flow_verify.h"
 #include "codegen/gpu/fuse_bangs.h"
@@ -20,6 +21,7 @@ const std::vector<Pass>& pass_table() {
       {"fuse_bangs", "a `!` call that only feeds another becomes part of it", fuse_bangs},
       {"normalise_tails", "a call whose result is returned becomes a tail call", normalise_tails},
       {"inline_small", "small functions are copied into their callers", inline_small},
+      {"elide_handles", "an array result that is always an argument is not passed back", elide_handles},
       {"infer_borrows", "parameters that are only read stay with the caller", infer_borrows},
       {"make_loops", "self tail calls become loops", make_loops},
       {"hoist_index_masks", "loops over consecutive slots get a copy without index masks", hoist_index_masks},

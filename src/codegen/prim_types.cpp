@@ -24,7 +24,23 @@ TypeId pair(Module& m, TypeId a, TypeId b) {
 
 }  // namespace
 
-std::optional<TypeId> prim_result(Module& m, Prim prim, std::span<const TypeId> ops) {
+bool gives_handle_back(Prim prim) {
+  switch (prim) {
+    case Prim::ArrayGet: case Prim::ArraySet: case Prim::ArraySwap: case Prim::ArraySize: case Prim::ArrayClone:
+    case Prim::AtomicAdd: case Prim::AtomicMin: case Prim::AtomicMax: case Prim::AtomicAnd: case Prim::AtomicOr: case Prim::AtomicXor:
+    case Prim::AtomicExch: case Prim::AtomicCas: case Prim::AtomicFadd:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::optional<TypeId> prim_result(Module& m, Prim prim, std::span<const TypeId> ops, bool in_place) {
+  if (in_place) {
+    const std::optional<TypeId> whole = gives_handle_back(prim) ? prim_result(m, prim, ops) : std::nullopt;
+    if (!whole) return std::nullopt;
+    return m.types[*whole].kind == TypeKind::Struct ? m.types[*whole].parts[1] : m.intern(Type{TypeKind::Struct});
+  }
   const Scalars s = scalars(m);
   auto is = [&](std::initializer_list<TypeId> want) { return ops.size() == want.size() && std::equal(ops.begin(), ops.end(), want.begin()); };
   auto when = [](bool ok, TypeId result) { return ok ? std::optional<TypeId>(result) : std::nullopt; };
@@ -111,12 +127,14 @@ std::optional<TypeId> prim_result(Module& m, Prim prim, std::span<const TypeId> 
   return std::nullopt;
 }
 
-bool prim_borrows(Prim prim) {
-  return prim == Prim::ArrayIsLeaf || prim == Prim::ArrayMask || prim == Prim::ShowText || prim == Prim::ShowString;
+bool prim_borrows(const Expr& e, size_t operand) {
+  if (e.in_place) return operand == 0;
+  return e.prim == Prim::ArrayIsLeaf || e.prim == Prim::ArrayMask || e.prim == Prim::ShowText || e.prim == Prim::ShowString;
 }
 
-bool prim_is_pure(Prim prim) {
-  switch (prim) {
+bool prim_is_pure(const Expr& e) {
+  if (e.in_place && (e.prim == Prim::ArrayGet || e.prim == Prim::ArraySize)) return true;
+  switch (e.prim) {
     case Prim::NatAdd: case Prim::NatMul: case Prim::NatDouble: case Prim::NatSucc:   // error 5
     case Prim::ArrayNew: case Prim::ArrayNode: case Prim::ArraySplit:                 // errors 8, 2
     case Prim::ArraySet: case Prim::ArraySwap: case Prim::ArrayGet: case Prim::ArraySize: case Prim::ArrayClone: case Prim::ArrayFork: case Prim::ArrayJoin:

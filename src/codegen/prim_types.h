@@ -8,10 +8,12 @@
 namespace bendc::flow {
 
 // The result type of `prim` on operands of these types, or none when the operands do not fit.
-[[nodiscard]] std::optional<TypeId> prim_result(Module& module, Prim prim, std::span<const TypeId> operands);
-// Prims that only read their counted operands (everything else consumes them).
-[[nodiscard]] bool prim_borrows(Prim prim);
+[[nodiscard]] std::optional<TypeId> prim_result(Module& module, Prim prim, std::span<const TypeId> operands, bool in_place = false);
+// Array primitives whose handle is the first operand and comes back, unchanged, as (the first part of) the result.
+[[nodiscard]] bool gives_handle_back(Prim prim);
+// Does a primitive only read its operand number `operand`? (It consumes the others.)
+[[nodiscard]] bool prim_borrows(const Expr& expr, size_t operand);
 // Prims without effect whose result may be dropped or moved (no run-time error possible either).
-[[nodiscard]] bool prim_is_pure(Prim prim);
+[[nodiscard]] bool prim_is_pure(const Expr& expr);
 
 }  // namespace bendc::flow

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <set>
 
@@ -165,7 +166,6 @@ class Finder {
       const TypeId type = m_.vars[func.params[i]].type;
       words += layouts_.of(type).leaves.size();
       if (!only_words_and_arrays(type)) return fmt::format("its argument {} holds boxed values", name(func.params[i]));
-      if (i < func.borrowed.size() && func.borrowed[i]) return fmt::format("its argument {} is lent", name(func.params[i]));
     }
     if (words > kMostWords) return fmt::format("its arguments are {} words, more than {}", words, kMostWords);
     if (layouts_.of(func.result).leaves.size() > kMostResultWords) return fmt::format("its result is {} words, more than {}", layouts_.of(func.result).leaves.size(), kMostResultWords);
@@ -228,6 +228,7 @@ class Finder {
     Func g;
     g.name = m_.funcs[f].name + suffix;
     g.result = m_.funcs[f].result;
+    g.borrowed = m_.funcs[f].borrowed;
     g.span = m_.funcs[f].span;
     for (VarId param : m_.funcs[f].params) {
       Var fresh = m_.vars[param];
@@ -258,18 +259,49 @@ class Finder {
     return m_.nodes.add(std::move(n));
   }
 
-  // Gives up the counted arguments of a call, then goes on with `next`.
-  NodeId drop_all(Slice args, Span span, NodeId next) {
-    for (VarId arg : m_.list(args)) {
-      if (!is_counted(m_, m_.vars[arg].type)) continue;
-      Node n;
-      n.kind = NodeKind::Drop;
-      n.subject = arg;
-      n.span = span;
-      n.next = next;
-      next = m_.nodes.add(std::move(n));
-    }
+  NodeId count(NodeKind kind, VarId subject, Span span, NodeId next) {
+    Node n;
+    n.kind = kind;
+    n.subject = subject;
+    n.span = span;
+    n.next = next;
+    return m_.nodes.add(std::move(n));
+  }
+  bool lent(FuncId f, size_t i) const {
+    const std::vector<bool>& marks = m_.funcs[f].borrowed;
+    return i < marks.size() && marks[i];
+  }
+
+  // Gives up the counted arguments that a call would have taken, then goes on with `next`.
+  NodeId drop_all(const CallSite& call, Span span, NodeId next) {
+    const std::vector<VarId> args(m_.list(call.args).begin(), m_.list(call.args).end());
+    for (size_t i = 0; i < args.size(); ++i)
+      if (is_counted(m_, m_.vars[args[i]].type) && !lent(call.func, i)) next = count(NodeKind::Drop, args[i], span, next);
     return next;
+  }
+
+  // References held at `end`, of a straight body whose parameters are all its own.
+  std::map<uint32_t, int> held(const std::vector<VarId>& params, NodeId at, NodeId end) {
+    std::map<uint32_t, int> refs;
+    auto add = [&](VarId v, int by) {
+      if (v.valid() && is_counted(m_, m_.vars[v].type)) refs[v.index] += by;
+    };
+    for (VarId p : params) add(p, +1);
+    for (; at != end; at = m_.nodes[at].next) {
+      const Node& n = m_.nodes[at];
+      if (n.kind == NodeKind::Dup) add(n.subject, +1);
+      if (n.kind == NodeKind::Drop || n.kind == NodeKind::Open) add(n.subject, -1);
+      if (n.kind == NodeKind::Open)
+        for (VarId v : m_.list(n.vars)) add(v, +1);
+      if (n.kind != NodeKind::Let) continue;
+      const Expr& e = n.expr;
+      if (e.kind == ExprKind::Get || e.kind == ExprKind::VariantGet || e.kind == ExprKind::ConGet) continue;
+      const std::span<const VarId> args = m_.list(e.args);
+      for (size_t i = 0; i < args.size(); ++i)
+        if (!(e.kind == ExprKind::Prim && prim_borrows(e, i)) && !(e.kind == ExprKind::Call && lent(e.func, i))) add(args[i], -1);
+      add(n.var, +1);
+    }
+    return refs;
   }
 
   void make(PerfectTree& tree, const Shape& shape) {
@@ -298,7 +330,9 @@ class Finder {
     type.kind = TypeKind::Struct;
     for (VarId param : made.params) type.parts.push_back(m_.vars[param].type);
     const TypeId result = m_.intern(type);
+    const std::map<uint32_t, int> refs = held(made.params, m_.funcs[made.func].body, made.fork);
     m_.funcs[made.func].params.push_back(child);
+    m_.funcs[made.func].borrowed.clear();   // lent arguments go on to the child too
     m_.funcs[made.func].result = result;
     const Node fork = m_.nodes[made.fork];
     Node choose;
@@ -314,8 +348,13 @@ class Finder {
       Expr make_struct;
       make_struct.kind = ExprKind::Struct;
       make_struct.args = fork.calls[i].args;
-      const NodeId built = let(args, make_struct, fork.span, m_.nodes.add(std::move(ret)));
-      choose.arms.push_back({i, drop_all(fork.calls[1 - i].args, fork.span, built)});
+      NodeId built = let(args, make_struct, fork.span, m_.nodes.add(std::move(ret)));
+      std::map<uint32_t, int> spare = refs;
+      for (VarId v : m_.list(fork.calls[i].args))
+        if (is_counted(m_, m_.vars[v].type)) --spare[v.index];
+      for (const auto& [v, by] : spare)
+        for (int k = 0; k < std::abs(by); ++k) built = count(by > 0 ? NodeKind::Drop : NodeKind::Dup, VarId(v), fork.span, built);
+      choose.arms.push_back({i, built});
     }
     m_.nodes[made.fork] = std::move(choose);
     tree.step = made.func;
@@ -362,8 +401,9 @@ class Finder {
       const Copy made = copy(tree.func, shape, "@post", false);
       const Node there = m_.nodes[made.fork];
       for (VarId result : m_.list(there.vars)) m_.funcs[made.func].params.push_back(result);
+      if (std::vector<bool>& marks = m_.funcs[made.func].borrowed; !marks.empty()) marks.resize(m_.funcs[made.func].params.size(), false);
       NodeId next = there.next;
-      for (const CallSite& call : there.calls) next = drop_all(call.args, there.span, next);
+      for (const CallSite& call : there.calls) next = drop_all(call, there.span, next);
       Node first = m_.nodes[next];
       m_.nodes[made.fork] = std::move(first);
       tree.post = made.func;

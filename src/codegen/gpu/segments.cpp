@@ -217,7 +217,7 @@ class Cutter {
           auto args = m_.list(e.args);
           const bool read = e.kind == ExprKind::Get || e.kind == ExprKind::VariantGet || e.kind == ExprKind::ConGet;
           for (size_t i = 0; i < args.size(); ++i) {
-            const bool keeps = read || (e.kind == ExprKind::Prim && prim_borrows(e.prim)) || (e.kind == ExprKind::Call && passes_borrowed(e.func, i));
+            const bool keeps = read || (e.kind == ExprKind::Prim && prim_borrows(e, i)) || (e.kind == ExprKind::Call && passes_borrowed(e.func, i));
             if (!keeps) take(refs, args[i]);
           }
           if (e.reuse.valid()) take(refs, e.reuse);

@@ -97,8 +97,11 @@ Leaves FuncEmitter::array_prim(const flow::Node& node) {
   auto element = [&] { return m_.flow.types[array].parts[0]; };
   auto where = [&]() -> llvm::Value* { return m_.text(site()); };
   auto slot = [&] { return slot_address(handle(), scalar(args[1]), element(), node.expr.in_range); };
+  // The handle comes back first, unless the operation is in place.
+  const bool in_place = node.expr.in_place;
   auto with_handle = [&](const Leaves& rest) {
-    Leaves out{handle()};
+    Leaves out;
+    if (!in_place) out.push_back(handle());
     out.append(rest.begin(), rest.end());
     return out;
   };
@@ -134,7 +137,7 @@ Leaves FuncEmitter::array_prim(const flow::Node& node) {
       } else {
         m_.store_value(b_, element(), value(args[2]), address, 0, true);
       }
-      return {handle()};
+      return with_handle({});
     }
     case Prim::ArraySwap: {
       llvm::Value* address = slot();
@@ -143,10 +146,10 @@ Leaves FuncEmitter::array_prim(const flow::Node& node) {
       return with_handle(old);
     }
     case Prim::ArraySize:
-      return {handle(), b_.CreateShl(b_.getInt32(1), b_.CreateTrunc(b_.CreateLShr(handle(), BEND_ARRAY_SHIFT), m_.i32))};
+      return with_handle({b_.CreateShl(b_.getInt32(1), b_.CreateTrunc(b_.CreateLShr(handle(), BEND_ARRAY_SHIFT), m_.i32))});
     case Prim::ArrayClone:
-      if (m_.on_device()) return {handle(), m_.device_array_clone(b_, worker_, handle(), element())};
-      return {handle(), m_.call_runtime(b_, Rt::bend_array_clone, {worker_, handle(), m_.layout_info(element())})};
+      if (m_.on_device()) return with_handle({m_.device_array_clone(b_, worker_, handle(), element())});
+      return with_handle({m_.call_runtime(b_, Rt::bend_array_clone, {worker_, handle(), m_.layout_info(element())})});
     case Prim::ArrayFork:
       m_.retain(b_, worker_, array, {handle()}, nullptr);
       return {handle(), handle()};
@@ -177,15 +180,14 @@ Leaves FuncEmitter::array_prim(const flow::Node& node) {
   }
 }
 
-// Relaxed; the old value comes back beside the handle.
+// Relaxed; the old value comes back, beside the handle unless the operation is in place.
 Leaves FuncEmitter::atomic_prim(const flow::Node& node) {
   const std::span<const VarId> args = m_.flow.list(node.expr.args);
   llvm::Value* handle = scalar(args[0]);
   llvm::Value* address = slot_address(handle, scalar(args[1]), m_.flow.types[type(args[0])].parts[0], node.expr.in_range);
   constexpr auto kRelaxed = llvm::AtomicOrdering::Monotonic;
-  auto update = [&](llvm::AtomicRMWInst::BinOp op) -> Leaves {
-    return {handle, b_.CreateAtomicRMW(op, address, scalar(args[2]), llvm::Align(4), kRelaxed)};
-  };
+  auto with_handle = [&](llvm::Value* old) { return node.expr.in_place ? Leaves{old} : Leaves{handle, old}; };
+  auto update = [&](llvm::AtomicRMWInst::BinOp op) { return with_handle(b_.CreateAtomicRMW(op, address, scalar(args[2]), llvm::Align(4), kRelaxed)); };
   switch (node.expr.prim) {
     case Prim::AtomicAdd: return update(llvm::AtomicRMWInst::Add);
     case Prim::AtomicMin: return update(llvm::AtomicRMWInst::UMin);
@@ -195,11 +197,11 @@ Leaves FuncEmitter::atomic_prim(const flow::Node& node) {
     case Prim::AtomicXor: return update(llvm::AtomicRMWInst::Xor);
     case Prim::AtomicExch: return update(llvm::AtomicRMWInst::Xchg);
     case Prim::AtomicFadd:
-      if (m_.on_device()) return {handle, m_.device_add_f32(b_, address, scalar(args[2]))};
+      if (m_.on_device()) return with_handle(m_.device_add_f32(b_, address, scalar(args[2])));
       return update(llvm::AtomicRMWInst::FAdd);
     case Prim::AtomicCas: {
       llvm::Value* pair = b_.CreateAtomicCmpXchg(address, scalar(args[2]), scalar(args[3]), llvm::Align(4), kRelaxed, kRelaxed);
-      return {handle, b_.CreateExtractValue(pair, 0)};
+      return with_handle(b_.CreateExtractValue(pair, 0));
     }
     default: return {};
   }

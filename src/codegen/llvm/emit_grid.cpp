@@ -231,10 +231,17 @@ llvm::Value* GridEmitter::all_large(Builder& b, TypeId type, const Lanes& values
 }
 
 void GridEmitter::retain_args(Builder& b, llvm::Value* worker, const PerfectTree& tree, const Leaves& args) {
+  each_owned(tree, [&](TypeId type, size_t first, size_t count) { m_.retain(b, worker, type, LeafSpan(args).slice(first, count), nullptr); });
+}
+
+// visit(type, first leaf, leaves) for the arguments of which a call takes a reference; the others are lent for the whole tree.
+void GridEmitter::each_owned(const PerfectTree& tree, const std::function<void(TypeId, size_t, size_t)>& visit) {
+  const std::vector<TypeId> types = param_types(m_.flow, tree.func);
+  const std::vector<bool>& lent = m_.flow.funcs[tree.func].borrowed;
   size_t next = 0;
-  for (TypeId type : param_types(m_.flow, tree.func)) {
-    const size_t count = m_.layouts.of(type).leaves.size();
-    m_.retain(b, worker, type, LeafSpan(args).slice(next, count), nullptr);
+  for (size_t i = 0; i < types.size(); ++i) {
+    const size_t count = m_.layouts.of(types[i]).leaves.size();
+    if (!(i < lent.size() && lent[i])) visit(types[i], next, count);
     next += count;
   }
 }
@@ -334,12 +341,7 @@ void GridEmitter::give(Builder& b, const Work& work, llvm::Value* parent, TypeId
 
 // A group's value and the end of its arguments. Ends the block.
 void GridEmitter::give_whole(Builder& b, const Work& work, LeafSpan value) {
-  size_t word = 0;
-  for (TypeId param : param_types(m_.flow, work.tree->func)) {
-    const size_t words = m_.layouts.of(param).leaves.size();
-    m_.release(b, work.worker, param, LeafSpan(work.params).slice(word, words));
-    word += words;
-  }
+  each_owned(*work.tree, [&](TypeId param, size_t first, size_t count) { m_.release(b, work.worker, param, LeafSpan(work.params).slice(first, count)); });
   give(b, work, field(b, m_.i64, work.record, offsetof(BendGroup, parent)), m_.flow.funcs[work.tree->func].result, value);
 }
 

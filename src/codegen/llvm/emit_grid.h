@@ -47,6 +47,7 @@ class GridEmitter {
   [[nodiscard]] Leaves walk_at_once(Builder& b, const PerfectTree& tree, const Leaves& args, llvm::Value* path, llvm::Value* steps);
   [[nodiscard]] llvm::Value* all_large(Builder& b, flow::TypeId type, const Lanes& values, llvm::Value* count);
   void retain_args(Builder& b, llvm::Value* worker, const PerfectTree& tree, const Leaves& args);
+  void each_owned(const PerfectTree& tree, const std::function<void(flow::TypeId, size_t, size_t)>& visit);
   [[nodiscard]] size_t measure_leaf(const PerfectTree& tree);
   void combine(Builder& b, const Work& work, const Lanes& values, llvm::Value* first, llvm::Value* height, llvm::Value* steps);
   [[nodiscard]] llvm::Value* result_place(Builder& b, const Work& work, llvm::Value* slot);
