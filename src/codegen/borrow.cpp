@@ -24,11 +24,13 @@ class Inference {
     const uint32_t count = m_.funcs.size();
     components_ = call_components(m_);
     marks_.resize(count);
-    wanted_.resize(count);
     for (uint32_t i = 0; i < count; ++i) {
       const Func& f = m_.funcs[FuncId(i)];
       for (VarId p : f.params) marks_[i].push_back(lendable(p));
-      wanted_[i].assign(f.params.size(), false);
+      // Lent already: callers go on with the argument whatever the function does with it.
+      fixed_.push_back(f.borrowed);
+      fixed_[i].resize(f.params.size(), false);
+      wanted_.push_back(fixed_[i]);
     }
     if (m_.entry.valid()) own_all(m_.entry);
     for (const Node& n : m_.nodes) {
@@ -58,7 +60,7 @@ class Inference {
 
  private:
   void own(FuncId f, size_t p) {
-    if (!marks_[f.index][p]) return;
+    if (!marks_[f.index][p] || fixed_[f.index][p]) return;
     marks_[f.index][p] = false;
     changed_ = true;
   }
@@ -194,7 +196,7 @@ class Inference {
 
   Module& m_;
   std::vector<uint32_t> components_;
-  std::vector<std::vector<bool>> marks_, wanted_;
+  std::vector<std::vector<bool>> marks_, wanted_, fixed_;
   bool changed_ = false;
 };
 

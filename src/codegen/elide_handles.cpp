@@ -450,6 +450,12 @@ class Elider {
     const NodeId made = body(m_.funcs[f].body);
     Func& func = m_.funcs[f];
     func.params = std::move(params);
+    // The caller goes on with an argument that the result would have been, so it is lent.
+    for (size_t i = 0; i < facts_.results(f).size(); ++i) {
+      if (!elided(f, i)) continue;
+      func.borrowed.resize(func.params.size(), false);
+      func.borrowed[static_cast<size_t>(facts_.results(f)[i])] = true;
+    }
     func.body = made;
     func.result = result_of(f);
   }

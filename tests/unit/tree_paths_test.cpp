@@ -60,6 +60,15 @@ TEST_CASE("handles that the first step forks stay the same below it") {
   }
 }
 
+TEST_CASE("what writes after the fork is no left child's result alone") {
+  const char* const written[] = {
+      "fn @post(%x: array u32, %y: array u32) -> array u32 { let %i: u32 = 0 let %z: array u32 = array.set(%y, %i, %i) let %t: array u32 = array.join(%x, %z) ret %t }",
+      "fn @post(%x: array u32, %y: array u32) -> array u32 { let %i: u32 = 0 let %u: struct{} = array.set(%x, %i, %i) in_place drop %y ret %x }",
+  };
+  for (const char* text : written) CHECK_FALSE(gives_left(parsed(text), flow::FuncId(0)));
+  CHECK(gives_left(parsed("fn @post(%x: struct{}, %y: struct{}) -> struct{} { let %u: struct{} = struct() ret %u }"), flow::FuncId(0)));
+}
+
 TEST_CASE("joined handles are the left child's, sums are not") {
   CHECK(gives_left(parsed("fn @post(%x: array u32, %y: array u32) -> array u32 { let %t: array u32 = array.join(%x, %y) ret %t }"), flow::FuncId(0)));
   CHECK_FALSE(gives_left(parsed("fn @post(%x: array u32, %y: array u32) -> array u32 { let %t: array u32 = array.join(%y, %x) ret %t }"), flow::FuncId(0)));

@@ -6,6 +6,8 @@
 #include <optional>
 
 #include "codegen/memory_layout.h"
+#include "codegen/prim_types.h"
+#include "codegen/walk.h"
 
 namespace bendc {
 
@@ -203,6 +205,16 @@ std::vector<PathForm> path_forms(const Module& module, FuncId step, uint32_t mea
 }
 
 bool gives_left(const Module& module, FuncId post) {
+  // Nothing but words and handles moves: a write is seen whoever gets the handle.
+  bool moves = true;
+  each_node(module, module.funcs[post].body, [&](NodeId at) {
+    const Node& n = module.nodes[at];
+    if (n.kind != NodeKind::Let) return;
+    const ExprKind kind = n.expr.kind;
+    const bool handles = kind == ExprKind::Prim && (n.expr.prim == Prim::ArrayFork || n.expr.prim == Prim::ArrayJoin || prim_is_pure(n.expr));
+    moves = moves && (handles || kind == ExprKind::Const || kind == ExprKind::Struct || kind == ExprKind::Get);
+  });
+  if (!moves) return false;
   Terms terms(module);
   const Func& func = module.funcs[post];
   terms.params(post, func.params.size());

@@ -4,6 +4,7 @@
 #include <llvm-c/Transforms/PassBuilder.h>
 #include <llvm/IR/Module.h>
 
+#include "codegen/llvm/aggregate_phis.h"
 #include "codegen/llvm/coalesce_loops.h"
 #include "codegen/llvm/emitter.h"
 #include "codegen/llvm/machine.h"
@@ -69,6 +70,7 @@ std::string optimize_module(IrModule& module, const Machine& machine, int level)
   if (level >= 3) {
     if (std::string problem = run_pipeline(module, machine, kBeforeUnrolling); !problem.empty()) return problem;
     fold_sign_shifts(*module.module);
+    split_aggregate_phis(*module.module);
     unroll_recursion(*module.module);
   }
   std::string problem = run_pipeline(module, machine, pipeline_of(level));
