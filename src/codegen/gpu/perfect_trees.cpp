@@ -19,7 +19,8 @@ using namespace flow;
 namespace {
 
 constexpr uint32_t kMostGrain = 4;           // 16 leaves a thread: at depth 28 that was 6 times one leaf a thread (H200)
-constexpr uint32_t kMostNodes = 600;         // Flow nodes of the subtree that one thread computes, unrolled
+constexpr uint32_t kMostNodes = 600;         // Flow nodes of a leaf or a node that is not heavy
+constexpr uint32_t kMostUnrolled = 1200;     // of the subtree that one thread computes, unrolled: a hash tree of 37 nodes a level gets 16 leaves a thread
 constexpr uint32_t kMostWords = 24;          // of a tree's arguments, which every thread keeps in registers
 constexpr uint32_t kMostResultWords = 16;    // of a result, which goes from lane to lane
 
@@ -311,7 +312,7 @@ class Finder {
     for (VarId param : m_.funcs[f].params) arrays |= is_counted(m_, m_.vars[param].type);
     tree.heavy = leaf_weight >= kMostNodes || node_weight >= kMostNodes;
     // Neighbouring leaves touch neighbouring slots more often than not: then a leaf a thread lets a warp's lanes share their lines.
-    while (!arrays && tree.grain < kMostGrain && (leaf_weight + node_weight) << (tree.grain + 1) <= kMostNodes) ++tree.grain;
+    while (!arrays && tree.grain < kMostGrain && (leaf_weight + node_weight) << (tree.grain + 1) <= kMostUnrolled) ++tree.grain;
     make_step(tree, shape);
     for (uint32_t k = 0; k <= tree.grain; ++k) make_leaf(tree, shape, k);
     tree.leaf = tree.leaves.back();
