@@ -133,12 +133,14 @@ typedef struct BendObjectInfo {          /* indexed by object id */
 } BendObjectInfo;
 
 /* What the program can run on a device; gpu/device_abi.h has the machine. */
+#define BEND_GPU_READS_ONLY 1u           /* flags: nothing that the entry reaches writes to an array */
+
 typedef struct BendGpuEntry {            /* one `!` target */
   const char* name;                      /* of the def */
   const char* site;                      /* where it is defined, file:line */
   const char* refusal;                   /* why it cannot run there ("`show` uses F32.show, ..."), or null */
   uint32_t segment;
-  uint32_t reserved;
+  uint32_t flags;
   BendLayout args;                       /* payload: the C struct of the def's parameters; size may be 0 */
   BendLayout owned;                      /* the same struct with the slots of the parameters that the call consumes (not borrowed) */
   BendLayout result;

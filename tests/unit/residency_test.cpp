@@ -35,16 +35,17 @@ uint64_t run(BendDeviceControl* c, uint32_t segment, uint64_t argument) {
 }
 void machine(void* control, uint32_t thread, uint32_t) { run_root(control, thread, run); }
 
-enum Entry { kTouch, kFirst, kMake, kPeek };
+enum Entry { kTouch, kFirst, kMake, kPeek, kLook };
 const BendGpuEntry kEntries[] = {
     {"touch", "a.bend:1", nullptr, 0, 0, kArray, kArray, kArray},
     {"first", "a.bend:2", nullptr, 1, 0, kArray, kArray, kNat},
     {"make", "a.bend:3", nullptr, 2, 0, kNat, kNat, kArray},
     {"peek", "a.bend:4", nullptr, 3, 0, kArray, kNothing, kNat},
+    {"look", "a.bend:5", nullptr, 3, BEND_GPU_READS_ONLY, kArray, kNothing, kNat},
 };
 const char kPtx[] = "not read by the stand-in";
 const BendGpuCode kCode = {BEND_GPU_PTX, 70, kPtx, sizeof kPtx};
-const BendGpuProgram kProgram = {64, 4, 0, 1, kEntries, nullptr, &kCode, nullptr, machine};
+const BendGpuProgram kProgram = {64, 5, 0, 1, kEntries, nullptr, &kCode, nullptr, machine};
 
 struct Fixture : DeviceFixture {
   explicit Fixture(bool emulated, uint64_t memory = 64u << 20) : DeviceFixture(&kProgram, emulated, memory) {}
@@ -88,6 +89,31 @@ TEST_CASE("residency: an array untouched between two calls does not move") {
     CHECK(f.slots(a)[0] == 9);
     CHECK(f.slots(a)[(1u << kDepth) - 1] == (1u << kDepth) + 8);
     CHECK(f.residency().granules_out == 2);
+    f.drop(a);
+  });
+}
+
+TEST_CASE("residency: a call that only reads leaves an array on both sides") {
+  on_both([](Fixture& f) {
+    BendWord a = f.array(kDepth, 0);
+    CHECK(f.call(kLook, a) == 5);
+    CHECK(f.residency().granules_in == kGranules);
+    for (uint32_t i = 0; i < 1u << kDepth; ++i)
+      if (f.slots(a)[i] != i) FAIL_CHECK("slot " << i);
+    CHECK(f.residency().faults == 0);
+    CHECK(f.call(kLook, a) == 5);
+    CHECK(f.residency().granules_in == kGranules);
+    f.slots(a)[5] = 7;
+    CHECK(f.residency().faults == 1);
+    CHECK(f.call(kLook, a) == 7);
+    CHECK(f.residency().granules_in == kGranules + 1);
+    // What another call has written is on the device alone, also after a call that reads.
+    a = f.call(kTouch, a);
+    CHECK(f.call(kLook, a) == 8);
+    CHECK(f.residency().granules_out == 0);
+    CHECK(f.slots(a)[5] == 8);
+    CHECK(f.residency().granules_out == 1);
+    CHECK(f.slots(a)[kPerGranule] == kPerGranule + 1);
     f.drop(a);
   });
 }

@@ -67,3 +67,15 @@ TEST_CASE("closures are nodes of one datatype and an application is a case over 
   CHECK(!has(text, "apply("));
   CHECK(!has(text, "closure"));
 }
+
+TEST_CASE("an entry that reaches a store into an array is told from one that only reads") {
+  const char* text =
+      "fn @get(%a: array u32) -> u32 { let %i: u32 = 3 let %r: struct{array u32, u32} = array.get(%a, %i) let %x: u32 = get 1(%r) ret %x }\n"
+      "fn @put(%a: array u32) -> array u32 { let %i: u32 = 3 let %b: array u32 = array.set(%a, %i, %i) ret %b }\n"
+      "fn @both(%a: array u32) -> u32 { let %b: array u32 = call @put(%a) let %x: u32 = call @get(%b) ret %x }\n"
+      "fn @main(%a: array u32, %b: array u32) -> u32 { let %x: u32 = call! @get(%a) let %y: u32 = call! @both(%b) let %s: u32 = u32.add(%x, %y) ret %s }";
+  const DeviceModule d = split(text);
+  REQUIRE(d.entries.size() == 2);
+  CHECK(d.entries[0].reads_only);
+  CHECK_FALSE(d.entries[1].reads_only);
+}

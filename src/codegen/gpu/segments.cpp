@@ -29,6 +29,31 @@ template <class F> void each_callee(Module& m, FuncId f, F&& visit) {
   });
 }
 
+// Whether a function, or one that it reaches, stores into an array that it did not make.
+bool writes_arrays(Module& m, FuncId from) {
+  std::vector<bool> seen(m.funcs.size(), false);
+  std::vector<FuncId> work;
+  auto reach = [&](FuncId f) {
+    if (!seen[f.index]) work.push_back(f);
+    seen[f.index] = true;
+  };
+  reach(from);
+  while (!work.empty()) {
+    const FuncId f = work.back();
+    work.pop_back();
+    bool writes = false;
+    each_node(m, m.funcs[f].body, [&](NodeId at) {
+      const Node& n = m.nodes[at];
+      if (n.kind != NodeKind::Let || n.expr.kind != ExprKind::Prim) return;
+      const Prim p = n.expr.prim;
+      writes |= p == Prim::ArraySet || p == Prim::ArraySwap || (p >= Prim::AtomicAdd && p <= Prim::AtomicFadd);
+    });
+    if (writes) return true;
+    each_callee(m, f, reach);
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string host_only(Module& m, FuncId f) {
@@ -317,8 +342,9 @@ DeviceModule split_segments(const Module& host) {
     work.push_back(f);
   };
   for (const BangTarget& target : decided) {
-    device.entries.push_back({target.func, target.refusal.empty() ? target.func : FuncId(), target.refusal});
-    if (target.refusal.empty()) reach(target.func);
+    const bool runs = target.refusal.empty();
+    device.entries.push_back({target.func, runs ? target.func : FuncId(), runs && !writes_arrays(m, target.func), target.refusal});
+    if (runs) reach(target.func);
   }
   while (!work.empty()) {
     const FuncId f = work.back();

@@ -20,6 +20,7 @@ namespace bendc {
 struct DeviceEntry {
   flow::FuncId host;             // the `!` target in the host module
   flow::FuncId device;           // the same def in the device module; none when refused
+  bool reads_only = false;       // nothing that it reaches writes to an array
   std::string refusal;           // why it cannot run on the device ("`show` uses F32.show, which is host only"); empty when it can
 };
 

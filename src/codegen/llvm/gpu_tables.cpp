@@ -44,7 +44,7 @@ llvm::Constant* ModuleEmitter::gpu_entries() {
     for (flow::Leaf leaf : layouts.of(func.result).leaves) offsets.push_back(leaf.offset);
     collect_slots(func.result, offsets, 0, slots);
     rows.push_back(constant(type, {text(func.name.substr(0, func.name.find('~'))), place, entry.device.valid() ? null : text(entry.refusal),
-                                   number(entry.device.valid() ? options.gpu->plan->load[entry.device.index] : 0), number(0), params_layout(entry.host, false),
+                                   number(entry.device.valid() ? options.gpu->plan->load[entry.device.index] : 0), number(entry.reads_only ? BEND_GPU_READS_ONLY : 0), params_layout(entry.host, false),
                                    params_layout(entry.host, true), layout_constant(layouts.of(func.result).size, 0, slots)}));
   }
   gpu_entries_ = llvm::cast<llvm::GlobalVariable>(global(llvm::ConstantArray::get(llvm::ArrayType::get(type, rows.size()), rows), "bend.gpu.entries"));

@@ -291,6 +291,23 @@ bool resident_send(Resident* r, Message* why) {
   return ok;
 }
 
+bool resident_read(Resident* r, Message* why) {
+  pthread_mutex_lock(&r->owner->lock);
+  bool ok = true;
+  for (uint64_t g = 0; g < r->granules && ok; ++g) {
+    uint64_t count = run_of(r, g, Granule::Host);
+    if (count == 0) continue;
+    ok = protect(r, g, count, PROT_READ);
+    memset(r->state + g, static_cast<int>(Granule::Both), count);
+    g += count - 1;
+  }
+  r->next_miss = r->next_write = UINT64_MAX;
+  r->misses = 0;
+  ok = ok || bring_home(r, why);
+  pthread_mutex_unlock(&r->owner->lock);
+  return ok;
+}
+
 bool resident_returned(Resident* r, Message* why) {
   pthread_mutex_lock(&r->owner->lock);
   memset(r->state, static_cast<int>(Granule::Device), r->granules);

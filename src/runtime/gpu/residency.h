@@ -6,7 +6,7 @@
 //   Both      read                   equal; the host's first write makes it Host
 //   Device    none                   the device's; the host's first access fetches it
 //
-// After a call, all granules of its arrays are Device: what a kernel wrote is not known. Accesses are seen by the handler of SIGSEGV (residency_touch).
+// After a call, all granules of its arrays are Device: what a kernel wrote is not known. A call that writes to no array leaves them Both. Accesses are seen by the handler of SIGSEGV (residency_touch).
 // Bytes come to a page while no thread can read it: by DMA when the block is registered with the driver (page-locked), else through
 // /proc/self/mem, which writes below protections. The heap tells when a block dies (BlockPager).
 #pragma once
@@ -66,7 +66,9 @@ void residency_close(Residency* residency);
 [[nodiscard]] uint64_t device_block(const Resident* resident);
 // Puts the Host granules to the device; they are then as Both, except that the host's pages stay writable until resident_returned.
 [[nodiscard]] bool resident_send(Resident* resident, Message* why);
-// After a call: the device may have written any byte.
+// After a call that has only read it: both sides are equal where the host's bytes were sent.
+[[nodiscard]] bool resident_read(Resident* resident, Message* why);
+// After any other call: the device may have written any byte.
 [[nodiscard]] bool resident_returned(Resident* resident, Message* why);
 // Fetches and unlinks idle blocks, the least recently used first, until the device's heap has `bytes` free above `used` or none is idle.
 [[nodiscard]] bool residency_make_room(Residency* residency, uint64_t used, uint64_t bytes, Message* why);

@@ -355,7 +355,7 @@ bool write_back(Transfer* t, Block* b) {
 }
 
 // The call's own reference ends, unless the result's first handle has it: a resident block that nobody else holds dies, any other has its newest bytes
-// on the device. (A borrowed argument is held by the caller, so it lives on.)
+// on the device, or on both sides when the call has only read. (A borrowed argument is held by the caller, so it lives on.)
 bool let_go(Transfer* t, Block* b) {
   const bool handed_on = b->returned && !b->kept;
   if (!handed_on && count_down(&count_of(b->host))) {
@@ -363,7 +363,7 @@ bool let_go(Transfer* t, Block* b) {
     b->resident = nullptr;
     return true;
   }
-  return resident_returned(b->resident, t->why);
+  return t->reads_only ? resident_read(b->resident, t->why) : resident_returned(b->resident, t->why);
 }
 
 }  // namespace
@@ -388,6 +388,7 @@ void transfer_close(Transfer* t) {
 
 Sent send_arguments(Transfer* t, const BendGpuEntry* entry, const char* payload, char* copy) {
   memcpy(copy, payload, entry->args.size);
+  t->reads_only = (entry->flags & BEND_GPU_READS_ONLY) != 0;
   for (uint32_t i = 0; i < entry->args.slot_count && !t->full; ++i) {
     const BendSlot* slot = &entry->args.slots[i];
     bool owned = consumes(&entry->owned, slot);
@@ -409,7 +410,7 @@ bool receive_result(Transfer* t, const BendGpuEntry* entry, char* place) {
   for (uint64_t i = 0; i < t->block_count && !t->failed; ++i) {
     Block* b = &t->blocks[i];
     if (b->resident) t->failed = !let_go(t, b);
-    else if (b->kept && !write_back(t, b)) t->failed = true;
+    else if (b->kept && !(t->reads_only && b->element->slot_count == 0) && !write_back(t, b)) t->failed = true;
     walk(t, receive);
   }
   return !t->failed && space_wait(t->space, t->why);

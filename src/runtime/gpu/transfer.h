@@ -42,6 +42,7 @@ struct Transfer {
   Block* blocks;
   uint64_t block_count, block_capacity;
   uint64_t used;             // bytes of the staging image
+  bool reads_only;           // the call writes to no array
   bool straight;             // some blocks moved straight: the host's must not change until they have arrived
   bool full;
   Message* why;              // set when a copy fails
