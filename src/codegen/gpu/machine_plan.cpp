@@ -30,6 +30,8 @@ class Planner {
       if (device_.reachable[i] && device_.async[i]) cuts(FuncId(i));
     for (const DeviceEntry& entry : device_.entries)
       if (entry.device.valid()) task(entry.device);
+    for (const PerfectTree& row : device_.trees)
+      if (row.why.empty()) task(row.func);   // a tree that finds no place in a pool of launches
     plan_.task_stride = std::max<uint32_t>(BEND_TASK_HEADER, (plan_.task_stride + 15) / 16 * 16);   // not 0 when every target is refused: queues are divided into records
     for (uint32_t i = 0; i < device_.trees.size(); ++i)
       if (device_.trees[i].why.empty()) tree(i);

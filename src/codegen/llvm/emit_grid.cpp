@@ -301,6 +301,23 @@ llvm::Value* GridEmitter::result_place(Builder& b, const Work& work, llvm::Value
   return b.CreateInBoundsGEP(m_.i8, results, {offset});
 }
 
+// What waited for a tree goes on: in this thread where it was launched from the device, else in the next round. Ends the block.
+void GridEmitter::go_on(Builder& b, const Work& work, llvm::Value* waiting) {
+  if (m_.options.launches) {
+    llvm::BasicBlock *here = m_.block(b, "here"), *round = m_.block(b, "next_round");
+    llvm::Value* place = m_.load(b, m_.i64, work.worker, kDeviceWorkerGoesOn, Region::Frame);
+    b.CreateCondBr(b.CreateICmpNE(place, b.getInt64(0)), here, round);
+    b.SetInsertPoint(here);
+    m_.store(b, waiting, b.CreateIntToPtr(place, m_.ptr), 0, Region::Frame);
+    b.CreateBr(gone_);
+    b.SetInsertPoint(round);
+  }
+  llvm::Value* index = m_.device_add(b, b.CreateConstGEP1_64(m_.i8, work.control, offsetof(BendDeviceControl, out_resume_count)), b.getInt32(1));
+  llvm::Value* list = b.CreateIntToPtr(field(b, m_.i64, work.control, offsetof(BendDeviceControl, out_resumes)), m_.ptr);
+  m_.store(b, waiting, b.CreateInBoundsGEP(m_.i64, list, {b.CreateZExt(index, m_.i64)}), 0, Region::Frame);
+  b.CreateBr(gone_);
+}
+
 // The value of a whole tree, to what waits for it. Ends the block.
 void GridEmitter::give(Builder& b, const Work& work, llvm::Value* parent, TypeId type, LeafSpan leaves) {
   llvm::BasicBlock *root = m_.block(b, "root"), *inner = m_.block(b, "inner"), *join = m_.block(b, "join"), *frame = m_.block(b, "frame"), *last = m_.block(b, "last"), *ready = m_.block(b, "ready");
@@ -333,10 +350,7 @@ void GridEmitter::give(Builder& b, const Work& work, llvm::Value* parent, TypeId
   llvm::PHINode* goes_on = b.CreatePHI(m_.i64, 2);
   goes_on->addIncoming(parent, frame);
   goes_on->addIncoming(address, last);
-  llvm::Value* index = m_.device_add(b, b.CreateConstGEP1_64(m_.i8, work.control, offsetof(BendDeviceControl, out_resume_count)), b.getInt32(1));
-  llvm::Value* list = b.CreateIntToPtr(field(b, m_.i64, work.control, offsetof(BendDeviceControl, out_resumes)), m_.ptr);
-  m_.store(b, goes_on, b.CreateInBoundsGEP(m_.i64, list, {b.CreateZExt(index, m_.i64)}), 0, Region::Frame);
-  b.CreateBr(gone_);
+  go_on(b, work, goes_on);
 }
 
 // A group's value and the end of its arguments. Ends the block.
@@ -564,13 +578,36 @@ llvm::Function* GridEmitter::grid_function(const TreePlan& plan) {
   });
 }
 
+llvm::Value* GridEmitter::share_of(Builder& b, llvm::Value* worker, llvm::Value* control, llvm::Value* group, llvm::Value* number, llvm::Value* warps) {
+  const std::vector<TreePlan>& rows = m_.options.gpu->plan->trees;
+  llvm::BasicBlock *skip = m_.block(b, "skip"), *after = m_.block(b, "after_tree");
+  llvm::SwitchInst* trees = b.CreateSwitch(field(b, m_.i32, group, offsetof(BendGroup, tree)), skip, static_cast<unsigned>(rows.size()));
+  Builder at_end(after);
+  llvm::PHINode* beyond = at_end.CreatePHI(m_.i32, static_cast<unsigned>(rows.size()) + 1);
+  for (uint32_t i = 0; i < rows.size(); ++i) {
+    llvm::BasicBlock* arm = m_.block(b, "tree");
+    trees->addCase(b.getInt32(i), arm);
+    b.SetInsertPoint(arm);
+    llvm::Function* grid = grid_function(rows[i]);
+    llvm::CallInst* call = b.CreateCall(grid, {worker, control, group, number, warps});
+    call->setCallingConv(grid->getCallingConv());
+    if (gpu()) call->setConvergent();
+    beyond->addIncoming(call, b.GetInsertBlock());
+    b.CreateBr(after);
+  }
+  // A group that found no place.
+  b.SetInsertPoint(skip);
+  beyond->addIncoming(b.CreateAdd(number, warps), skip);
+  b.CreateBr(after);
+  b.SetInsertPoint(after);
+  return beyond;
+}
+
 // ---- the kernel ----
 
 llvm::Function* GridEmitter::kernel() {
   const MachinePlan& plan = *m_.options.gpu->plan;
   if (plan.trees.empty()) return nullptr;
-  std::vector<llvm::Function*> grids;
-  for (const TreePlan& tree : plan.trees) grids.push_back(grid_function(tree));
 
   llvm::SmallVector<llvm::Type*, 3> params{m_.ptr};
   if (!gpu()) params.append({m_.i32, m_.i32});
@@ -593,8 +630,7 @@ llvm::Function* GridEmitter::kernel() {
     warps = kernel->getArg(2);
     thread = b.CreateShl(warp, BEND_LANE_BITS);
   }
-  llvm::BasicBlock *some = m_.block(b, "some"), *next = m_.block(b, "next"), *look = m_.block(b, "look"), *find = m_.block(b, "find"), *step = m_.block(b, "step"), *done = m_.block(b, "done"),
-                   *none = m_.block(b, "none");
+  llvm::BasicBlock *some = m_.block(b, "some"), *next = m_.block(b, "next"), *look = m_.block(b, "look"), *find = m_.block(b, "find"), *done = m_.block(b, "done"), *none = m_.block(b, "none");
   llvm::Value* word = field(b, m_.i64, control, offsetof(BendDeviceControl, groups));
   auto at_most = [&](llvm::Value* value, llvm::Value* most) { return b.CreateSelect(b.CreateICmpULT(value, b.CreateZExt(most, m_.i64)), b.CreateTrunc(value, m_.i32), most); };
   llvm::Value* total = at_most(b.CreateAnd(word, (uint64_t{1} << BEND_GROUP_SHIFT) - 1), field(b, m_.i32, control, offsetof(BendDeviceControl, warp_capacity)));
@@ -649,26 +685,8 @@ llvm::Function* GridEmitter::kernel() {
   llvm::Value* group = record(low);
   llvm::Value* group_base = m_.load(b, m_.i32, group, offsetof(BendGroup, base), Region::Frame);
   llvm::Value* number = b.CreateSub(unit, group_base);
-  llvm::BasicBlock* skip = m_.block(b, "skip");
-  llvm::SwitchInst* trees = b.CreateSwitch(m_.load(b, m_.i32, group, offsetof(BendGroup, tree), Region::Frame), skip, static_cast<unsigned>(grids.size()));
-  Builder at_step(step);
-  llvm::PHINode* next_unit = at_step.CreatePHI(m_.i32, static_cast<unsigned>(grids.size()) + 1);
-  for (uint32_t i = 0; i < grids.size(); ++i) {
-    llvm::BasicBlock* arm = m_.block(b, "tree");
-    trees->addCase(b.getInt32(i), arm);
-    b.SetInsertPoint(arm);
-    llvm::CallInst* call = b.CreateCall(grids[i], {worker, control, group, number, warps});
-    call->setCallingConv(grids[i]->getCallingConv());
-    if (gpu()) call->setConvergent();
-    next_unit->addIncoming(b.CreateAdd(group_base, call), b.GetInsertBlock());
-    b.CreateBr(step);
-  }
-  // A group that found no place.
-  b.SetInsertPoint(skip);
-  next_unit->addIncoming(b.CreateAdd(unit, warps), skip);
-  b.CreateBr(step);
-  b.SetInsertPoint(step);
-  unit->addIncoming(next_unit, step);
+  llvm::Value* next_unit = b.CreateAdd(group_base, share_of(b, worker, control, group, number, warps));
+  unit->addIncoming(next_unit, b.GetInsertBlock());
   b.CreateBr(next);
   b.SetInsertPoint(done);
   m_.close_device_thread(b, worker, own_record);
@@ -744,26 +762,43 @@ void GridEmitter::offer(Builder& b, llvm::Value* worker, llvm::Value* state, Fun
   llvm::Value* wanted = field(b, m_.i32, control, offsetof(BendDeviceControl, warps_log2));
   llvm::Value* more = b.CreateSub(above, wanted);
   llvm::Value* wide = b.CreateSelect(b.CreateICmpULE(above, wanted), b.getInt32(0), b.CreateSelect(b.CreateICmpULT(more, b.getInt32(BEND_WIDE_MOST)), more, b.getInt32(BEND_WIDE_MOST)));
+  llvm::Value* units = b.CreateShl(b.getInt32(1), b.CreateSub(above, wide));
+  auto write = [&](llvm::Value* record, llvm::Value* base) {
+    m_.store(b, b.getInt32(it->second), record, offsetof(BendGroup, tree), Region::Frame);
+    m_.store(b, b.CreateTrunc(depth, m_.i32), record, offsetof(BendGroup, height), Region::Frame);
+    m_.store(b, base, record, offsetof(BendGroup, base), Region::Frame);
+    m_.store(b, wide, record, offsetof(BendGroup, wide), Region::Frame);
+    m_.store(b, m_.get_state(b, state, kStateParent), record, offsetof(BendGroup, parent), Region::Frame);
+    size_t next = 0;
+    for (size_t i = 0; i < types.size(); ++i) {
+      const size_t count = m_.layouts.of(types[i]).leaves.size();
+      m_.store_field(b, types[i], LeafSpan(params).slice(next, count), record, row.payload.offsets[i]);
+      next += count;
+    }
+    m_.next_segment(b, state, BEND_SEGMENT_NONE);
+  };
+  if (m_.options.launches) {
+    // A grid of the tree's own, launched when the warp or block has ended its tasks.
+    llvm::BasicBlock *nested = m_.block(b, "nested_tree"), *in_round = m_.block(b, "in_round");
+    const ModuleEmitter::TreePlace place = m_.nested_tree(b, control, state, units);
+    b.CreateCondBr(place.found, nested, in_round);
+    b.SetInsertPoint(nested);
+    write(place.record, place.base);
+    m_.store(b, b.getInt32(plan.load[func.index]), place.record, offsetof(BendGroup, segment), Region::Frame);
+    m_.store(b, b.getInt32(0), place.record, offsetof(BendGroup, flags), Region::Frame);
+    m_.leave_pending(b, state, place.first, b.CreateShl(units, BEND_LANE_BITS), true);
+    b.CreateRetVoid();
+    b.SetInsertPoint(in_round);
+  }
   llvm::Function* function = reserve_function();
-  llvm::CallInst* places = b.CreateCall(function, {control, b.CreateShl(b.getInt32(1), b.CreateSub(above, wide))});
+  llvm::CallInst* places = b.CreateCall(function, {control, units});
   places->setCallingConv(function->getCallingConv());
   b.CreateCondBr(b.CreateICmpEQ(places, b.getInt64(~uint64_t{0})), body, append);
 
   b.SetInsertPoint(append);
   llvm::Value* queue = b.CreateIntToPtr(field(b, m_.i64, control, offsetof(BendDeviceControl, group_queue)), m_.ptr);
   llvm::Value* record = b.CreateInBoundsGEP(m_.i8, queue, {b.CreateMul(b.CreateLShr(places, 32), b.getInt64(plan.group_stride))});
-  m_.store(b, b.getInt32(it->second), record, offsetof(BendGroup, tree), Region::Frame);
-  m_.store(b, b.CreateTrunc(depth, m_.i32), record, offsetof(BendGroup, height), Region::Frame);
-  m_.store(b, b.CreateTrunc(places, m_.i32), record, offsetof(BendGroup, base), Region::Frame);
-  m_.store(b, wide, record, offsetof(BendGroup, wide), Region::Frame);
-  m_.store(b, m_.get_state(b, state, kStateParent), record, offsetof(BendGroup, parent), Region::Frame);
-  size_t next = 0;
-  for (size_t i = 0; i < types.size(); ++i) {
-    const size_t count = m_.layouts.of(types[i]).leaves.size();
-    m_.store_field(b, types[i], LeafSpan(params).slice(next, count), record, row.payload.offsets[i]);
-    next += count;
-  }
-  m_.next_segment(b, state, BEND_SEGMENT_NONE);
+  write(record, b.CreateTrunc(places, m_.i32));
   b.CreateRetVoid();
   b.SetInsertPoint(body);
 }

@@ -15,6 +15,8 @@ class GridEmitter {
   explicit GridEmitter(ModuleEmitter& module) : m_(module) {}
   void offer(Builder& b, llvm::Value* worker, llvm::Value* state, flow::FuncId func);
   llvm::Function* kernel();      // null: the program has no perfect tree
+  // The warp-tasks `number`, `number` + warps, .. of a group, by all lanes of a warp. Gives the first number beyond.
+  [[nodiscard]] llvm::Value* share_of(Builder& b, llvm::Value* worker, llvm::Value* control, llvm::Value* group, llvm::Value* number, llvm::Value* warps);
 
  private:
   // A value in every lane of a warp.
@@ -51,6 +53,7 @@ class GridEmitter {
   [[nodiscard]] size_t measure_leaf(const PerfectTree& tree);
   void combine(Builder& b, const Work& work, const Lanes& values, llvm::Value* first, llvm::Value* height, llvm::Value* steps);
   [[nodiscard]] llvm::Value* result_place(Builder& b, const Work& work, llvm::Value* slot);
+  void go_on(Builder& b, const Work& work, llvm::Value* waiting);
   void give(Builder& b, const Work& work, llvm::Value* parent, flow::TypeId type, LeafSpan leaves);
   void give_whole(Builder& b, const Work& work, LeafSpan value);
   void keep_first(Builder& b, const Work& work, const Lanes& values, llvm::Value* number);

@@ -2,7 +2,8 @@
 // machine: the kernel runs a thread's task, then all threads meet and start the children, each for itself or one for its warp or block.
 //
 // Convergence: every thread of a grid passes the meeting exactly once, after its first task; what follows (children whose launch was refused,
-// run in their parent's thread) has no `.sync` instruction. Blocks of aggregated grids are whole warps.
+// run in their parent's thread) has no `.sync` instruction. Blocks of aggregated grids are whole warps, and so are those of trees, whose warps have work
+// or none as a whole.
 #include "codegen/llvm/emit_launch.h"
 
 #include <llvm/IR/IntrinsicsNVPTX.h>
@@ -11,6 +12,7 @@
 
 #include "codegen/gpu/machine_plan.h"
 #include "codegen/llvm/device.h"
+#include "codegen/llvm/emit_grid.h"
 #include "runtime/gpu/device_abi.h"
 #include "runtime/gpu/launch_abi.h"
 
@@ -21,7 +23,6 @@ using Region = ModuleEmitter::Region;
 namespace {
 constexpr unsigned kSum = 0, kFirst = 1, kCount = 2, kArrays = 3;   // of a BendLaunch
 constexpr uint32_t kLanes = 32;
-constexpr uint64_t kFromDevice = uint64_t{1} << 32;                 // in a kernel's count
 constexpr uint64_t kFireAndForget = 4;                              // a device-side stream: no order, no wait
 }  // namespace
 
@@ -66,12 +67,68 @@ void ModuleEmitter::count_refused(Builder& b, llvm::Value* control, llvm::Value*
   b.SetInsertPoint(done);
 }
 
+ModuleEmitter::TreePlace ModuleEmitter::nested_tree(Builder& b, llvm::Value* control, llvm::Value* state, llvm::Value* units) {
+  const uint32_t stride = options.gpu->plan->task_stride, records = (options.gpu->plan->group_stride + stride - 1) / stride;
+  llvm::BasicBlock *entry = b.GetInsertBlock(), *look = block(b, "look"), *take = block(b, "take"), *got = block(b, "got"), *full = block(b, "full"), *known = block(b, "known");
+  llvm::Value* word = load(b, i64, control, offsetof(BendDeviceControl, launches), Region::Frame);
+  llvm::Value* parallel = b.CreateTrunc(get_state(b, state, kStateParallel), i1);
+  b.CreateCondBr(b.CreateAnd(parallel, b.CreateICmpNE(word, b.getInt64(0))), look, known);
+  b.SetInsertPoint(look);
+  llvm::Value* pool = b.CreateIntToPtr(word, ptr);
+  auto field = [&](llvm::Type* type, size_t offset) { return load(b, type, pool, static_cast<uint32_t>(offset), Region::Frame); };
+  auto at = [&](size_t offset) { return b.CreateConstInBoundsGEP1_64(i8, pool, offset); };
+  llvm::Value *capacity = b.CreateZExt(field(i32, offsetof(BendLaunchPool, capacity)), i64), *warps = b.CreateZExt(field(i32, offsetof(BendLaunchPool, warp_capacity)), i64);
+  llvm::Value* wanted = b.CreateZExt(units, i64);
+  // A look first: nobody adds to a list that he has seen full, so the counts cannot run over.
+  llvm::LoadInst* seen = b.CreateAlignedLoad(i64, at(offsetof(BendLaunchPool, warps)), llvm::Align(8));
+  seen->setAtomic(llvm::AtomicOrdering::Monotonic, device_scope());
+  llvm::LoadInst* seen_record = b.CreateAlignedLoad(i32, at(offsetof(BendLaunchPool, cursor)), llvm::Align(4));
+  seen_record->setAtomic(llvm::AtomicOrdering::Monotonic, device_scope());
+  auto fits = [&](llvm::Value* record, llvm::Value* warp) {
+    return b.CreateAnd(b.CreateICmpULE(b.CreateAdd(b.CreateZExt(record, i64), b.getInt64(records)), capacity), b.CreateICmpULE(b.CreateAdd(warp, wanted), warps));
+  };
+  b.CreateCondBr(fits(seen_record, seen), take, full);
+  b.SetInsertPoint(take);
+  llvm::Value* first = device_add(b, at(offsetof(BendLaunchPool, cursor)), number(records));
+  llvm::Value* warp = device_add(b, at(offsetof(BendLaunchPool, warps)), wanted);
+  b.CreateCondBr(fits(first, warp), got, full);
+  b.SetInsertPoint(got);
+  llvm::Value* record = b.CreateInBoundsGEP(i8, b.CreateIntToPtr(field(i64, offsetof(BendLaunchPool, records)), ptr), {b.CreateMul(b.CreateZExt(first, i64), b.getInt64(stride))});
+  llvm::Value* base = b.CreateAdd(b.CreateTrunc(warp, i32), field(i32, offsetof(BendLaunchPool, first_warp)));
+  device_add(b, at(offsetof(BendLaunchPool, trees)), b.getInt64(1));
+  b.CreateBr(known);
+  b.SetInsertPoint(full);
+  device_add(b, at(offsetof(BendLaunchPool, refused)), number(1));
+  b.CreateBr(known);
+  b.SetInsertPoint(known);
+  auto either = [&](llvm::Value* there) {
+    llvm::PHINode* phi = b.CreatePHI(there->getType(), 3);
+    phi->addIncoming(llvm::Constant::getNullValue(there->getType()), entry);
+    phi->addIncoming(llvm::Constant::getNullValue(there->getType()), full);
+    phi->addIncoming(there, got);
+    return phi;
+  };
+  return {either(b.getTrue()), either(first), either(record), either(base)};
+}
+
+void ModuleEmitter::leave_pending(Builder& b, llvm::Value* state, llvm::Value* first, llvm::Value* count, bool tree) {
+  set_state(b, state, kStatePendingFirst, first);
+  set_state(b, state, kStatePendingCount, count);
+  set_state(b, state, kStatePendingTree, number(tree ? 1 : 0));
+}
+
 // ---- a thread ----
+
+bool LaunchEmitter::has_trees() const { return !m_.options.gpu->plan->trees.empty(); }
 
 llvm::Value* LaunchEmitter::pool_field(Builder& b, llvm::Type* type, size_t offset) { return m_.load(b, type, pool_, static_cast<uint32_t>(offset), Region::Frame); }
 
 llvm::Value* LaunchEmitter::record_at(Builder& b, llvm::Value* index) {
   llvm::Value* records = b.CreateIntToPtr(pool_field(b, m_.i64, offsetof(BendLaunchPool, records)), m_.ptr);
+  return task_at(b, records, index);
+}
+
+llvm::Value* LaunchEmitter::task_at(Builder& b, llvm::Value* records, llvm::Value* index) {
   return b.CreateInBoundsGEP(m_.i8, records, {b.CreateMul(b.CreateZExt(index, m_.i64), b.getInt64(m_.options.gpu->plan->task_stride))});
 }
 
@@ -86,23 +143,34 @@ void LaunchEmitter::open(Builder& b, llvm::Value* control) {
   llvm::AllocaInst* lists = b.CreateAlloca(m_.i8, b.getInt32(sizeof(BendDeviceThread)));
   lists->setAlignment(llvm::Align(8));
   state_ = b.CreateAlloca(m_.state_type());
+  goes_on_ = b.CreateAlloca(m_.i64);
   worker_ = worker;
   for (uint32_t at = 0; at < sizeof(BendDeviceThread); at += 8) m_.store(b, b.getInt64(0), lists, at, Region::Frame);
   m_.store(b, b.CreatePtrToInt(control, m_.i64), worker, kDeviceWorkerControl, Region::Frame);
   m_.store(b, b.CreatePtrToInt(lists, m_.i64), worker, kDeviceWorkerThread, Region::Frame);
   m_.store(b, b.getInt64(0), worker, kDeviceWorkerBump, Region::Frame);
   m_.store(b, b.getInt64(0), worker, kDeviceWorkerLimit, Region::Frame);
+  m_.store(b, b.CreatePtrToInt(goes_on_, m_.i64), worker, kDeviceWorkerGoesOn, Region::Frame);
+  m_.store(b, b.getInt64(0), goes_on_, 0, Region::Frame);
   llvm::Value* budget = m_.load(b, m_.i32, control, offsetof(BendDeviceControl, sequential_budget), Region::Frame);
   m_.set_state(b, state_, kStateBudget, b.CreateSelect(b.CreateICmpEQ(budget, b.getInt32(0)), b.getInt32(~0u), budget));
 }
 
-void LaunchEmitter::take(Builder& b, llvm::Value* record, llvm::Value* parallel) {
-  m_.set_state(b, state_, kStateParent, m_.load(b, m_.i64, record, offsetof(BendTaskRecord, parent), Region::Frame));
-  m_.set_state(b, state_, kStateRecord, b.CreatePtrToInt(record, m_.i64));
-  m_.set_state(b, state_, kStateSegment, m_.load(b, m_.i32, record, offsetof(BendTaskRecord, segment), Region::Frame));
+// What goes on from a frame or join takes its parent from there: the word read here is not looked at.
+void LaunchEmitter::take(Builder& b, const Start& start, llvm::Value* parallel) {
+  m_.set_state(b, state_, kStateParent, m_.load(b, m_.i64, start.record, offsetof(BendTaskRecord, parent), Region::Frame));
+  m_.set_state(b, state_, kStateRecord, b.CreatePtrToInt(start.record, m_.i64));
+  m_.set_state(b, state_, kStateSegment, m_.load(b, m_.i32, b.CreateInBoundsGEP(m_.i8, start.record, {start.segment_at}), 0, Region::Frame));
   m_.set_state(b, state_, kStateSteps, b.getInt32(0));
   m_.set_state(b, state_, kStateParallel, parallel);
-  m_.set_state(b, state_, kStatePendingCount, b.getInt32(0));
+  m_.leave_pending(b, state_, b.getInt32(0), b.getInt32(0), false);
+}
+
+// To a BendPending.
+void LaunchEmitter::hand_over(Builder& b, llvm::Value* pending) {
+  m_.store(b, m_.get_state(b, state_, kStatePendingFirst), pending, offsetof(BendPending, first), Region::Frame);
+  m_.store(b, m_.get_state(b, state_, kStatePendingCount), pending, offsetof(BendPending, count), Region::Frame);
+  m_.store(b, m_.get_state(b, state_, kStatePendingTree), pending, offsetof(BendPending, tree), Region::Frame);
 }
 
 llvm::Function* LaunchEmitter::emulated(llvm::Function* machine) {
@@ -111,10 +179,32 @@ llvm::Function* LaunchEmitter::emulated(llvm::Function* machine) {
   m_.mark_function(fn);
   Builder b(llvm::BasicBlock::Create(m_.context, "entry", fn));
   open(b, fn->getArg(0));
-  take(b, fn->getArg(1), fn->getArg(2));
+  llvm::Value* mode = fn->getArg(2);
+  llvm::Value* resumed = b.CreateICmpNE(b.CreateAnd(mode, b.getInt32(BEND_TASK_RESUME)), b.getInt32(0));
+  take(b, {fn->getArg(1), b.CreateSelect(resumed, b.getInt64(offsetof(BendFrame, segment)), b.getInt64(offsetof(BendTaskRecord, segment)))}, b.CreateAnd(mode, b.getInt32(BEND_TASK_PARALLEL)));
   b.CreateCall(machine, {worker_, state_});
-  m_.store(b, m_.get_state(b, state_, kStatePendingFirst), fn->getArg(3), offsetof(BendPending, first), Region::Frame);
-  m_.store(b, m_.get_state(b, state_, kStatePendingCount), fn->getArg(3), offsetof(BendPending, count), Region::Frame);
+  hand_over(b, fn->getArg(3));
+  b.CreateRetVoid();
+  return fn;
+}
+
+llvm::Function* LaunchEmitter::emulated_tree(llvm::Function* machine) {
+  if (!has_trees()) return nullptr;
+  llvm::FunctionType* type = llvm::FunctionType::get(m_.void_type, {m_.ptr, m_.ptr, m_.i32, m_.i32, m_.ptr}, false);
+  llvm::Function* fn = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, "bend.emulated_tree", m_.ir);
+  m_.mark_function(fn);
+  Builder b(llvm::BasicBlock::Create(m_.context, "entry", fn));
+  llvm::BasicBlock *go_on = llvm::BasicBlock::Create(m_.context, "go_on", fn), *done = llvm::BasicBlock::Create(m_.context, "done", fn);
+  open(b, fn->getArg(0));
+  (void)GridEmitter(m_).share_of(b, worker_, control_, fn->getArg(1), fn->getArg(2), fn->getArg(3));
+  llvm::Value* waiting = m_.load(b, m_.i64, goes_on_, 0, Region::Frame);
+  b.CreateCondBr(b.CreateICmpNE(waiting, b.getInt64(0)), go_on, done);
+  b.SetInsertPoint(go_on);
+  take(b, {b.CreateIntToPtr(waiting, m_.ptr), b.getInt64(offsetof(BendFrame, segment))}, b.getInt32(1));
+  b.CreateCall(machine, {worker_, state_});
+  hand_over(b, fn->getArg(4));
+  b.CreateBr(done);
+  b.SetInsertPoint(done);
   b.CreateRetVoid();
   return fn;
 }
@@ -127,8 +217,7 @@ llvm::Value* LaunchEmitter::element(Builder& b, llvm::Value* launch, llvm::Value
   return b.CreateInBoundsGEP(m_.i32, arrays, {b.CreateZExt(at, m_.i64)});
 }
 
-// The record of this thread's task; null: none.
-llvm::Value* LaunchEmitter::own_record(Builder& b, llvm::Value* launch_word, llvm::Value* records, llvm::Value* count) {
+LaunchEmitter::Place LaunchEmitter::own_place(Builder& b, llvm::Value* launch_word, llvm::Value* records, llvm::Value* count) {
   llvm::Value* null = llvm::ConstantPointerNull::get(llvm::PointerType::get(m_.context, 0));
   llvm::Value *thread = special(b, llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x), *number = special(b, llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x);
   llvm::Value* size = special(b, llvm::Intrinsic::nvvm_read_ptx_sreg_ntid_x);
@@ -138,8 +227,7 @@ llvm::Value* LaunchEmitter::own_record(Builder& b, llvm::Value* launch_word, llv
 
   b.SetInsertPoint(own);
   llvm::Value* index = b.CreateAdd(b.CreateMul(number, size), thread);
-  llvm::Value* place = b.CreateInBoundsGEP(m_.i8, b.CreateIntToPtr(records, m_.ptr), {b.CreateMul(b.CreateZExt(index, m_.i64), b.getInt64(m_.options.gpu->plan->task_stride))});
-  llvm::Value* direct = b.CreateSelect(b.CreateICmpULT(index, count), place, null);
+  llvm::Value *direct = b.CreateIntToPtr(records, m_.ptr), *inside_count = b.CreateICmpULT(index, count);
   b.CreateBr(known);
 
   b.SetInsertPoint(aggregated);
@@ -184,16 +272,68 @@ llvm::Value* LaunchEmitter::own_record(Builder& b, llvm::Value* launch_word, llv
   b.CreateCondBr(masked, mine, known);
   b.SetInsertPoint(mine);
   llvm::Value* first = b.CreateAlignedLoad(m_.i32, element(b, launch, parents, kFirst, low), llvm::Align(4));
-  llvm::Value* record = record_at(b, b.CreateAdd(first, task));
+  llvm::Value* theirs = record_at(b, first);
   b.CreateBr(known);
 
   b.SetInsertPoint(known);
-  llvm::PHINode* out = b.CreatePHI(m_.ptr, 4);
-  out->addIncoming(direct, own);
-  out->addIncoming(null, no_part);
-  out->addIncoming(null, within);
-  out->addIncoming(record, mine);
-  return out;
+  auto either = [&](llvm::Value* alone, llvm::Value* together, llvm::Value* none) {
+    llvm::PHINode* phi = b.CreatePHI(alone->getType(), 4);
+    phi->addIncoming(alone, own);
+    phi->addIncoming(none, no_part);
+    phi->addIncoming(none, within);
+    phi->addIncoming(together, mine);
+    return phi;
+  };
+  llvm::Value* zero = b.getInt32(0);
+  llvm::Value *valid = either(inside_count, b.getTrue(), b.getFalse()), *number_of = either(index, task, zero), *of = either(count, tasks, zero);
+  return {valid, number_of, of, either(direct, theirs, null)};
+}
+
+// What a thread's machine begins with. In a grid of trees the warp has its share first, and goes on with what waited when it has completed the tree.
+LaunchEmitter::Start LaunchEmitter::start_of(Builder& b, const Place& place, llvm::Value* error, llvm::Value* count) {
+  llvm::Value *null = llvm::ConstantPointerNull::get(llvm::PointerType::get(m_.context, 0)), *at_task = b.getInt64(offsetof(BendTaskRecord, segment));
+  llvm::Value *failed = b.CreateICmpNE(error, b.getInt64(0)), *wanted = b.CreateAnd(place.valid, b.CreateNot(failed));
+  if (!has_trees()) return {b.CreateSelect(wanted, task_at(b, place.records, place.index), null), at_task};
+  llvm::BasicBlock *tree = m_.block(b, "tree"), *share = m_.block(b, "share"), *shared = m_.block(b, "shared"), *task = m_.block(b, "task"), *asked = m_.block(b, "asked"),
+                   *resume = m_.block(b, "resume"), *begin = m_.block(b, "begin"), *start = m_.block(b, "start");
+  b.CreateCondBr(b.CreateICmpNE(b.CreateAnd(count, b.getInt64(BEND_COUNT_TREES)), b.getInt64(0)), tree, task);
+  b.SetInsertPoint(tree);
+  llvm::Value* any = b.CreateIntrinsic(m_.i1, llvm::Intrinsic::nvvm_vote_any_sync, {b.getInt32(~0u), failed});
+  b.CreateCondBr(b.CreateAnd(place.valid, b.CreateNot(any)), share, shared);
+  b.SetInsertPoint(share);
+  (void)GridEmitter(m_).share_of(b, worker_, control_, place.records, b.CreateLShr(place.index, BEND_LANE_BITS), b.CreateLShr(place.count, BEND_LANE_BITS));
+  b.CreateBr(shared);
+  b.SetInsertPoint(shared);
+  llvm::Value* goes_on = b.CreateIntToPtr(m_.load(b, m_.i64, goes_on_, 0, Region::Frame), m_.ptr);
+  b.CreateBr(start);
+
+  b.SetInsertPoint(task);
+  b.CreateCondBr(wanted, asked, start);
+  b.SetInsertPoint(asked);
+  llvm::Value* host = b.CreateICmpEQ(b.CreateAnd(count, b.getInt64(BEND_COUNT_FROM_DEVICE)), b.getInt64(0));
+  llvm::Value* resumes = b.CreateSelect(host, m_.load(b, m_.i32, control_, offsetof(BendDeviceControl, in_resume_count), Region::Frame), b.getInt32(0));
+  b.CreateCondBr(b.CreateICmpULT(place.index, resumes), resume, begin);
+  b.SetInsertPoint(resume);
+  llvm::Value* list = b.CreateIntToPtr(m_.load(b, m_.i64, control_, offsetof(BendDeviceControl, in_resumes), Region::Frame), m_.ptr);
+  llvm::Value* waiting = b.CreateIntToPtr(m_.load(b, m_.i64, b.CreateInBoundsGEP(m_.i64, list, {b.CreateZExt(place.index, m_.i64)}), 0, Region::Frame), m_.ptr);
+  b.CreateBr(start);
+  b.SetInsertPoint(begin);
+  llvm::Value* record = task_at(b, place.records, b.CreateSub(place.index, resumes));
+  b.CreateBr(start);
+
+  b.SetInsertPoint(start);
+  static_assert(offsetof(BendFrame, segment) == offsetof(BendJoin, segment));
+  llvm::PHINode *what = b.CreatePHI(m_.ptr, 4), *where = b.CreatePHI(m_.i64, 4);
+  auto from = [&](llvm::BasicBlock* block, llvm::Value* value, llvm::Value* at) {
+    what->addIncoming(value, block);
+    where->addIncoming(at, block);
+  };
+  llvm::Value* at_waiting = b.getInt64(offsetof(BendFrame, segment));
+  from(shared, goes_on, at_waiting);
+  from(task, null, at_task);
+  from(resume, waiting, at_waiting);
+  from(begin, record, at_task);
+  return {what, where};
 }
 
 // ---- the parent's side ----
@@ -251,8 +391,8 @@ llvm::Value* LaunchEmitter::launch_own(Builder& b, const Children& children) {
   b.SetInsertPoint(fork);
   llvm::Value* threads = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, children.count, b.getInt32(BEND_BLOCK_THREADS));
   llvm::Value* blocks = b.CreateUDiv(b.CreateAdd(children.count, b.getInt32(BEND_BLOCK_THREADS - 1)), b.getInt32(BEND_BLOCK_THREADS));
-  llvm::Value* started = start_grid(b, blocks, threads, b.getInt64(0), b.CreatePtrToInt(record_at(b, children.first), m_.i64),
-                                     b.CreateOr(b.CreateZExt(children.count, m_.i64), kFromDevice));
+  llvm::Value* kind = b.CreateSelect(children.tree, b.getInt64(BEND_COUNT_FROM_DEVICE | BEND_COUNT_TREES), b.getInt64(BEND_COUNT_FROM_DEVICE));
+  llvm::Value* started = start_grid(b, blocks, threads, b.getInt64(0), b.CreatePtrToInt(record_at(b, children.first), m_.i64), b.CreateOr(b.CreateZExt(children.count, m_.i64), kind));
   llvm::BasicBlock* end = b.GetInsertBlock();
   b.CreateBr(over);
   b.SetInsertPoint(over);
@@ -271,8 +411,20 @@ void LaunchEmitter::meet(Builder& b, bool block) {
   else b.CreateIntrinsic(m_.void_type, llvm::Intrinsic::nvvm_bar_warp_sync, {b.getInt32(~0u)});
 }
 
-// One grid for the warp or block. All its threads come here. i1: this thread's children run.
-llvm::Value* LaunchEmitter::launch_aggregated(Builder& b, const Children& children, bool block) {
+// One grid for all children of the warp or block, and one for its trees: the widest bD of a grid is the share of a real block that each virtual one
+// has, and a tree has whole warps. All threads come here. i1: what this thread's task has left runs.
+llvm::Value* LaunchEmitter::launch_both(Builder& b, const Children& children, bool block) {
+  if (!has_trees()) return launch_aggregated(b, children, block, false);
+  auto part = [&](bool trees) {
+    llvm::Value* own = trees ? children.tree : b.CreateNot(children.tree);
+    return launch_aggregated(b, {children.first, b.CreateSelect(own, children.count, b.getInt32(0)), children.tree}, block, trees);
+  };
+  llvm::Value* tasks = part(false);
+  llvm::Value* trees = part(true);
+  return b.CreateSelect(children.tree, trees, tasks);
+}
+
+llvm::Value* LaunchEmitter::launch_aggregated(Builder& b, const Children& children, bool block, bool trees) {
   const uint32_t stride = m_.options.gpu->plan->task_stride;
   auto shared = [&](const char* name, uint32_t words) {
     llvm::Type* type = llvm::ArrayType::get(m_.i32, words);
@@ -375,7 +527,8 @@ llvm::Value* LaunchEmitter::launch_aggregated(Builder& b, const Children& childr
   // No more threads than there are virtual blocks for, in whole warps.
   llvm::Value* used = b.CreateMul(b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, share, total), most);
   llvm::Value* threads = b.CreateAnd(b.CreateAdd(used, b.getInt32(kLanes - 1)), b.getInt32(~(kLanes - 1)));
-  llvm::Value* started = b.CreateZExt(start_grid(b, blocks, threads, b.CreatePtrToInt(header, m_.i64), b.getInt64(0), b.getInt64(kFromDevice)), m_.i32);
+  llvm::Value* started = b.CreateZExt(start_grid(b, blocks, threads, b.CreatePtrToInt(header, m_.i64), b.getInt64(0),
+                                                   b.getInt64(BEND_COUNT_FROM_DEVICE | (trees ? BEND_COUNT_TREES : 0))), m_.i32);
   llvm::BasicBlock* launch_end = b.GetInsertBlock();
   b.CreateBr(launched);
   b.SetInsertPoint(launched);
@@ -406,37 +559,39 @@ llvm::Function* LaunchEmitter::kernel(llvm::Function* machine) {
   open(b, b.CreateIntToPtr(kernel_->getArg(0), m_.ptr));
   llvm::BasicBlock *count = m_.block(b, "count"), *counted = m_.block(b, "counted");
   llvm::Value* leads = b.CreateICmpEQ(b.CreateOr(special(b, llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x), special(b, llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x)), b.getInt32(0));
-  b.CreateCondBr(b.CreateAnd(leads, b.CreateICmpUGE(kernel_->getArg(3), b.getInt64(kFromDevice))), count, counted);
+  b.CreateCondBr(b.CreateAnd(leads, b.CreateICmpNE(b.CreateAnd(kernel_->getArg(3), b.getInt64(BEND_COUNT_FROM_DEVICE)), b.getInt64(0))), count, counted);
   b.SetInsertPoint(count);
   m_.device_add(b, b.CreateConstInBoundsGEP1_64(m_.i8, pool_, offsetof(BendLaunchPool, begun)), b.getInt64(1));
   b.CreateBr(counted);
   b.SetInsertPoint(counted);
-  llvm::Value* record = own_record(b, kernel_->getArg(1), kernel_->getArg(2), b.CreateTrunc(kernel_->getArg(3), m_.i32));
+  const Place place = own_place(b, kernel_->getArg(1), kernel_->getArg(2), b.CreateTrunc(kernel_->getArg(3), m_.i32));
   llvm::LoadInst* error = b.CreateAlignedLoad(m_.i64, b.CreateConstInBoundsGEP1_64(m_.i8, control_, offsetof(BendDeviceControl, error)), llvm::Align(8));
   error->setAtomic(llvm::AtomicOrdering::Monotonic, m_.device_scope());
   llvm::Value* null = llvm::ConstantPointerNull::get(llvm::PointerType::get(m_.context, 0));
-  llvm::Value* wanted = b.CreateSelect(b.CreateICmpEQ(error, b.getInt64(0)), record, null);
+  const Start begin = start_of(b, place, error, kernel_->getArg(3));
 
   llvm::BasicBlock *entry = b.GetInsertBlock(), *next = m_.block(b, "next"), *run = m_.block(b, "run"), *ran = m_.block(b, "ran"), *gather = m_.block(b, "gather"), *step = m_.block(b, "step"),
                    *again = m_.block(b, "again"), *done = m_.block(b, "done");
   b.CreateBr(next);
   b.SetInsertPoint(next);
-  llvm::PHINode *task = b.CreatePHI(m_.ptr, 2), *first_time = b.CreatePHI(m_.i1, 2), *at = b.CreatePHI(m_.i32, 2), *left = b.CreatePHI(m_.i32, 2);
-  task->addIncoming(wanted, entry);
+  llvm::PHINode *task = b.CreatePHI(m_.ptr, 2), *segment_at = b.CreatePHI(m_.i64, 2), *first_time = b.CreatePHI(m_.i1, 2), *at = b.CreatePHI(m_.i32, 2), *left = b.CreatePHI(m_.i32, 2), *skipped = b.CreatePHI(m_.i64, 2);
+  skipped->addIncoming(b.getInt64(0), entry);
+  task->addIncoming(begin.record, entry);
+  segment_at->addIncoming(begin.segment_at, entry);
   first_time->addIncoming(b.getTrue(), entry);
   at->addIncoming(b.getInt32(0), entry);
   left->addIncoming(b.getInt32(0), entry);
-  m_.set_state(b, state_, kStatePendingCount, b.getInt32(0));
+  m_.leave_pending(b, state_, b.getInt32(0), b.getInt32(0), false);   // of threads that have no task
   b.CreateCondBr(b.CreateICmpNE(task, null), run, ran);
   b.SetInsertPoint(run);
-  take(b, task, b.CreateZExt(first_time, m_.i32));
+  take(b, {task, segment_at}, b.CreateZExt(first_time, m_.i32));
   b.CreateCall(machine, {worker_, state_});
   b.CreateBr(ran);
   b.SetInsertPoint(ran);
   b.CreateCondBr(first_time, gather, step);
 
   b.SetInsertPoint(gather);
-  const Children children{m_.get_state(b, state_, kStatePendingFirst), m_.get_state(b, state_, kStatePendingCount)};
+  const Children children{m_.get_state(b, state_, kStatePendingFirst), m_.get_state(b, state_, kStatePendingCount), b.CreateICmpNE(m_.get_state(b, state_, kStatePendingTree), b.getInt32(0))};
   llvm::BasicBlock *thread = m_.block(b, "by_thread"), *warp = m_.block(b, "by_warp"), *whole = m_.block(b, "by_block"), *gathered = m_.block(b, "gathered");
   llvm::SwitchInst* ways = b.CreateSwitch(pool_field(b, m_.i32, offsetof(BendLaunchPool, way)), thread, 2);
   ways->addCase(b.getInt32(BEND_LAUNCH_WARP), warp);
@@ -449,27 +604,33 @@ llvm::Function* LaunchEmitter::kernel(llvm::Function* machine) {
     b.CreateBr(gathered);
   };
   way(thread, [&] { return launch_own(b, children); });
-  way(warp, [&] { return launch_aggregated(b, children, false); });
-  way(whole, [&] { return launch_aggregated(b, children, true); });
+  way(warp, [&] { return launch_both(b, children, false); });
+  way(whole, [&] { return launch_both(b, children, true); });
   b.SetInsertPoint(gathered);
   llvm::PHINode* launched = b.CreatePHI(m_.i1, 3);
   for (const auto& [ok, from] : results) launched->addIncoming(ok, from);
   llvm::Value* keep = b.CreateAnd(b.CreateNot(launched), b.CreateICmpNE(children.count, b.getInt32(0)));
   m_.count_refused(b, control_, keep);
   llvm::BasicBlock* gathered_end = b.GetInsertBlock();
-  llvm::Value* kept = b.CreateSelect(keep, children.count, b.getInt32(0));
+  llvm::Value* kept = b.CreateSelect(keep, b.CreateSelect(children.tree, b.getInt32(1), children.count), b.getInt32(0));
+  // The task that a tree is without groups.
+  llvm::Value* inside = b.CreateSelect(children.tree, b.getInt64(BEND_GROUP_TASK), b.getInt64(0));
   b.CreateBr(step);
 
   // Children whose launch was refused, one after another.
   b.SetInsertPoint(step);
-  llvm::PHINode *now = b.CreatePHI(m_.i32, 2), *remaining = b.CreatePHI(m_.i32, 2);
+  llvm::PHINode *now = b.CreatePHI(m_.i32, 2), *remaining = b.CreatePHI(m_.i32, 2), *offset = b.CreatePHI(m_.i64, 2);
+  offset->addIncoming(skipped, ran);
+  offset->addIncoming(inside, gathered_end);
   now->addIncoming(at, ran);
   now->addIncoming(children.first, gathered_end);
   remaining->addIncoming(left, ran);
   remaining->addIncoming(kept, gathered_end);
   b.CreateCondBr(b.CreateICmpNE(remaining, b.getInt32(0)), again, done);
   b.SetInsertPoint(again);
-  task->addIncoming(record_at(b, now), again);
+  task->addIncoming(b.CreateInBoundsGEP(m_.i8, record_at(b, now), {offset}), again);
+  segment_at->addIncoming(b.getInt64(offsetof(BendTaskRecord, segment)), again);
+  skipped->addIncoming(offset, again);
   first_time->addIncoming(b.getFalse(), again);
   at->addIncoming(b.CreateAdd(now, b.getInt32(1)), again);
   left->addIncoming(b.CreateSub(remaining, b.getInt32(1)), again);

@@ -163,6 +163,7 @@ llvm::Value* ModuleEmitter::open_device_thread(Builder& b, llvm::Value* control,
   own_record = b.CreateIntToPtr(own, ptr);
   store(b, b.CreatePtrToInt(control, i64), worker, kDeviceWorkerControl, Region::Frame);
   store(b, own, worker, kDeviceWorkerThread, Region::Frame);
+  store(b, llvm::ConstantInt::get(i64, 0), worker, kDeviceWorkerGoesOn, Region::Frame);
   store(b, load(b, i64, own_record, offsetof(BendDeviceThread, bump) << shift, Region::Frame), worker, kDeviceWorkerBump, Region::Frame);
   store(b, load(b, i64, own_record, offsetof(BendDeviceThread, limit) << shift, Region::Frame), worker, kDeviceWorkerLimit, Region::Frame);
   return worker;
@@ -275,7 +276,10 @@ ModuleEmitter::DeviceFunctions ModuleEmitter::run_device() {
   } else {
     out.round = emit_round(machine);
     out.flat = GridEmitter(*this).kernel();
-    if (options.launches) out.task = LaunchEmitter(*this).emulated(machine);
+    if (options.launches) {
+      out.task = LaunchEmitter(*this).emulated(machine);
+      out.tree = LaunchEmitter(*this).emulated_tree(machine);
+    }
   }
   finish_device_heap();
   objects_->eraseFromParent();

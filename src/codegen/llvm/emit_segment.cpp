@@ -19,7 +19,7 @@ using Region = ModuleEmitter::Region;
 llvm::StructType* ModuleEmitter::state_type() {
   if (!state_type_) {
     const MachinePlan& plan = *options.gpu->plan;
-    state_type_ = llvm::StructType::create(context, {i64, i64, i32, i32, i32, i32, i32, i32, llvm::ArrayType::get(i32, plan.words32), llvm::ArrayType::get(i64, plan.words64)}, "BendMachine");
+    state_type_ = llvm::StructType::create(context, {i64, i64, i32, i32, i32, i32, i32, i32, i32, llvm::ArrayType::get(i32, plan.words32), llvm::ArrayType::get(i64, plan.words64)}, "BendMachine");
   }
   return state_type_;
 }
@@ -255,8 +255,7 @@ void FuncEmitter::segment_cut(flow::NodeId id) {
     for (size_t a = 0; a < args.size(); ++a) m_.store_field(b_, type(args[a]), value(args[a]), task, layout.offsets[a]);
   }
   if (to.nested) {
-    m_.set_state(b_, state_, kStatePendingFirst, first);
-    m_.set_state(b_, state_, kStatePendingCount, b_.CreateSelect(to.nested, children, b_.getInt32(0)));
+    m_.leave_pending(b_, state_, first, b_.CreateSelect(to.nested, children, b_.getInt32(0)), false);
   }
   m_.next_segment(b_, state_, BEND_SEGMENT_NONE);
   b_.CreateRetVoid();

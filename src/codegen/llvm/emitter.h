@@ -154,6 +154,7 @@ class ModuleEmitter {
     llvm::Function* round = nullptr;             // kernel or emulated; null in a launch module
     llvm::Function* task = nullptr;              // emulated, for nested launches
     llvm::Function* flat = nullptr;              // null without perfect trees
+    llvm::Function* tree = nullptr;              // emulated, for trees that are nested launches
   };
   // --- `!` on the host (gpu_tables.cpp) ---
   [[nodiscard]] llvm::Constant* gpu_entry(flow::FuncId func);
@@ -204,6 +205,13 @@ class ModuleEmitter {
   };
   [[nodiscard]] ChildQueue child_queue(Builder& b, llvm::Value* control, llvm::Value* state);
   void count_refused(Builder& b, llvm::Value* control, llvm::Value* nested);
+  // A place in the pool of nested launches for a tree of `units` warp-tasks.
+  struct TreePlace {
+    llvm::Value* found;                          // i1
+    llvm::Value *first, *record, *base;          // its number in the pool, the group, the number of its first result
+  };
+  [[nodiscard]] TreePlace nested_tree(Builder& b, llvm::Value* control, llvm::Value* state, llvm::Value* units);
+  void leave_pending(Builder& b, llvm::Value* state, llvm::Value* first, llvm::Value* count, bool tree);
   void next_segment(Builder& b, llvm::Value* state, uint32_t segment);
   void machine_return(Builder& b, llvm::Value* worker, llvm::Value* state, flow::TypeId type, LeafSpan leaves);
 

@@ -49,6 +49,7 @@
    nodes (static strings) may be in the result. Arrays of the arguments keep their block: handles to one block arrive as handles to one. */
 #ifndef BEND_RUNTIME_GPU_DEVICE_ABI_H
 #define BEND_RUNTIME_GPU_DEVICE_ABI_H
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -68,6 +69,7 @@ extern "C" {
 #define BEND_FLAT_KERNEL_NAME "bend_flat"
 #define BEND_TREE_NONE 0xFFFFFFFFu
 #define BEND_GROUP_HEADER 32u            /* bytes before a group's payload */
+#define BEND_GROUP_TASK 16u              /* where a group's record continues as a task's record */
 #define BEND_GROUP_SHIFT 40u             /* groups: bits 40..63 count groups, the others warp-tasks */
 #define BEND_LANES 32u
 #define BEND_LANE_BITS 5u
@@ -103,8 +105,8 @@ typedef struct BendGroup {
   uint32_t height;                       /* the depth argument */
   uint32_t base;                         /* number of its first warp-task in the round */
   uint32_t wide;
+  uint32_t segment, flags;               /* in a pool of launches, with what follows: the record of the task that the tree is without groups */
   uint64_t parent;                       /* of the task that appended it */
-  uint64_t reserved;
 } BendGroup;
 
 /* One per thread, zeroed at the start of a call; 160 bytes. Rounds of a device interleave the records of a warp's 32 threads, so that lanes that
@@ -183,5 +185,7 @@ typedef struct BendDeviceControl {
 }
 static_assert(sizeof(BendTaskRecord) == 16 && sizeof(BendJoin) == 16 && sizeof(BendFrame) == 16 && sizeof(BendDeviceThread) == 160);
 static_assert(sizeof(BendDeviceControl) == 1024 && sizeof(BendGroup) == BEND_GROUP_HEADER);
+static_assert(offsetof(BendGroup, segment) == BEND_GROUP_TASK + offsetof(BendTaskRecord, segment) && offsetof(BendGroup, parent) == BEND_GROUP_TASK + offsetof(BendTaskRecord, parent));
+static_assert(BEND_GROUP_HEADER == BEND_GROUP_TASK + BEND_TASK_HEADER);
 #endif
 #endif

@@ -23,6 +23,14 @@ void bend_emulated_task(void (*task)(void*, const void*, uint32_t, void*), BendD
   control->emulated_exit = outer;
 }
 
+void bend_emulated_tree(void (*tree)(void*, const void*, uint32_t, uint32_t, void*), BendDeviceControl* control, const void* group, uint32_t number, uint32_t warps, void* pending) {
+  jmp_buf here;
+  const uint64_t outer = control->emulated_exit;
+  control->emulated_exit = reinterpret_cast<uint64_t>(&here);
+  if (setjmp(here) == 0) tree(control, group, number, warps, pending);
+  control->emulated_exit = outer;
+}
+
 }  // namespace bendc::rt::gpu
 
 void bend_emulated_exit(void* control) {

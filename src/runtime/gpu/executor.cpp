@@ -71,7 +71,7 @@ void fill_control(const Run* run, BendDeviceControl* c) {
     case Fork::Warp:
     case Fork::Block:
       c->target = c->middle = UINT32_MAX;
-      c->group_capacity = 0;
+      c->warp_capacity /= 2;   // trees that are launched have the other half of the results
       c->launches = run->launches->base;
       // A thread that lives for one task should not keep much of the heap.
       c->chunk_bytes = kSmallestChunk;

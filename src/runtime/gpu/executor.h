@@ -11,7 +11,8 @@ struct Counters {
   uint64_t device_ns;        // by events, copies included
   uint64_t wall_ns;
   uint64_t grids;            // launched from the device
-  uint64_t refused_forks;    // whose children ran in their thread, for a full pool or a refused launch
+  uint64_t launched_trees;   // perfect trees with a place in such a grid
+  uint64_t refused_forks;    // and trees: no grid for a full pool or a refused launch
 };
 
 // The calls of one entry; times by events, only with statistics.

@@ -85,7 +85,7 @@ void print_counters(Gpu* gpu) {
     m.text(" out, ").number(y.faults).text(" faults, ").number(y.evicted).text(" evicted");
   }
   if (gpu->launches.way) {
-    m.text("\nbend: gpu: ").number(k.grids).text(" grids launched from the device, ").number(k.refused_forks).text(" forks refused");
+    m.text("\nbend: gpu: ").number(k.grids).text(" grids launched from the device, ").number(k.launched_trees).text(" trees in them, ").number(k.refused_forks).text(" forks refused");
     if (!gpu->emulated) m.text("; kernel: ").number(gpu->launches.registers).text(" registers, ").number(gpu->launches.local_bytes).text(" local bytes");
   }
   if (gpu->ready && !gpu->emulated) {

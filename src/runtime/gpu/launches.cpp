@@ -148,14 +148,22 @@ void launches_close(Launches* launches) {
 bool run_launches(Run* run, Message* why) {
   Space* space = run->space;
   const Launches* launches = run->launches;
-  BendLaunchPool pool = {launches->base + kPoolHeader, launches->capacity, launches->way, 0, 0, 0, 0, kMostWaiting, 0};
+  BendLaunchPool pool = {};
+  pool.records = launches->base + kPoolHeader;
+  pool.capacity = launches->capacity;
+  pool.way = launches->way;
+  pool.first_warp = run->control->warp_capacity;
+  pool.warp_capacity = space->warp_capacity - run->control->warp_capacity;
+  pool.most_waiting = kMostWaiting;
   if (!launches->device) {
     BendLaunchPool* there = reinterpret_cast<BendLaunchPool*>(launches->base);
     BendDeviceControl* c = reinterpret_cast<BendDeviceControl*>(space->control);
     *there = pool;
     for (uint64_t round = 0; c->in_count > 0; ++round) {
       there->cursor = 0;
+      there->warps = 0;
       if (!emulate_launches(launches, c, round, why)) return false;
+      if (c->groups) emulate_groups(run, c, round);
       flip(c);
     }
     pool = *there;
@@ -170,12 +178,15 @@ bool run_launches(Run* run, Message* why) {
     do {
       uint64_t launch = 0, tasks = count;
       void* arguments[] = {&space->control, &launch, &queue, &tasks};
-      void* flip_arguments[] = {&space->control};
+      void* control_alone[] = {&space->control};
       const uint32_t blocks = (count + BEND_BLOCK_THREADS - 1) / BEND_BLOCK_THREADS;
-      if (!space_zero(space, launches->base + offsetof(BendLaunchPool, cursor), 4, why)) return false;
+      static_assert(offsetof(BendLaunchPool, cursor) == offsetof(BendLaunchPool, warps) + 8);
+      if (!space_zero(space, launches->base + offsetof(BendLaunchPool, warps), 12, why)) return false;
       if (!check(launches, "cuLaunchKernel " BEND_CHILDREN_KERNEL_NAME, d.launch(launches->children, blocks, 1, 1, BEND_BLOCK_THREADS, 1, 1, 0, device->stream, arguments, nullptr), why)) return false;
-      if (!check(launches, "cuLaunchKernel bend_flip", d.launch(device->flip, 1, 1, 1, 1, 1, 1, 0, device->stream, flip_arguments, nullptr), why)) return false;
-      run->counters->launches += 2;
+      // Trees that found no grid.
+      if (device->flat && !check(launches, "cuLaunchKernel bend_flat", d.launch(device->flat, device->flat_blocks, 1, 1, BEND_BLOCK_THREADS, 1, 1, 0, device->stream, control_alone, nullptr), why)) return false;
+      if (!check(launches, "cuLaunchKernel bend_flip", d.launch(device->flip, 1, 1, 1, 1, 1, 1, 0, device->stream, control_alone, nullptr), why)) return false;
+      run->counters->launches += round_launches(space);
       run->counters->looks += 1;
       if (!space_look(space, result, why) || !space_wait(space, why)) return false;
       count = seen->in_count;
@@ -184,6 +195,7 @@ bool run_launches(Run* run, Message* why) {
     if (!space_get(space, &pool, launches->base, sizeof pool, why) || !space_wait(space, why)) return false;
   }
   run->counters->grids += pool.grids;
+  run->counters->launched_trees += pool.trees;
   run->counters->refused_forks += pool.refused;
   return true;
 }

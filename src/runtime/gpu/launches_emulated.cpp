@@ -17,6 +17,8 @@ struct Grid {
   uint64_t launch;                     // as the kernel's parameters
   uint64_t records;
   uint32_t count, blocks, threads;
+  bool trees = false;
+  bool of_host = false;                // a round's IN
 };
 
 struct Emulation {
@@ -43,9 +45,9 @@ bool stopped(const Emulation* e) { return e->control->error != 0 || e->failed; }
 
 void run_grid(Emulation* e, const Grid& grid);
 
-void run_task(Emulation* e, const void* record, uint32_t parallel, BendPending* pending) {
-  *pending = {0, 0};
-  bend_emulated_task(e->launches->program->emulated_task, e->control, record, parallel, pending);
+void run_task(Emulation* e, const void* record, uint32_t mode, BendPending* pending) {
+  *pending = {0, 0, 0};
+  bend_emulated_task(e->launches->program->emulated_task, e->control, record, mode, pending);
 }
 
 void run_waiting(Emulation* e, size_t at) {
@@ -77,11 +79,15 @@ bool start_grid(Emulation* e, const Grid& grid) {
   return true;
 }
 
-// The children in their parent's thread.
+// The children in their parent's thread; of a tree the task that it is without groups.
 void run_here(Emulation* e, const BendPending& children) {
+  BendPending none;
   e->pool->refused += 1;
+  if (children.tree) {
+    run_task(e, record_at(e, children.first) + BEND_GROUP_TASK, 0, &none);
+    return;
+  }
   for (uint32_t i = 0; i < children.count && !stopped(e); ++i) {
-    BendPending none;
     run_task(e, record_at(e, children.first + i), 0, &none);
   }
 }
@@ -89,12 +95,13 @@ void run_here(Emulation* e, const BendPending& children) {
 uint32_t grid_of(uint32_t count) { return (count + BEND_BLOCK_THREADS - 1) / BEND_BLOCK_THREADS; }
 uint32_t block_of(uint32_t count) { return count < BEND_BLOCK_THREADS ? count : BEND_BLOCK_THREADS; }
 
-// What one warp or block launches for all its threads.
-void aggregate(Emulation* e, const BendPending* pending, uint32_t parents) {
+// What one warp or block launches for the children, or the trees, of all its threads.
+void aggregate(Emulation* e, const BendPending* pending, uint32_t parents, bool trees) {
+  auto threads_of = [&](uint32_t p) { return (pending[p].tree != 0) == trees ? pending[p].count : 0; };
   uint32_t total = 0, most = 0;
   for (uint32_t p = 0; p < parents; ++p) {
-    total += grid_of(pending[p].count);
-    if (block_of(pending[p].count) > most) most = block_of(pending[p].count);
+    total += grid_of(threads_of(p));
+    if (block_of(threads_of(p)) > most) most = block_of(threads_of(p));
   }
   if (total == 0) return;
   const uint32_t stride = e->control->task_stride;
@@ -108,34 +115,60 @@ void aggregate(Emulation* e, const BendPending* pending, uint32_t parents) {
     uint32_t *sum = reinterpret_cast<uint32_t*>(launch + 1), *first = sum + parents, *count = first + parents;
     uint32_t running = 0;
     for (uint32_t p = 0; p < parents; ++p) {
-      running += grid_of(pending[p].count);
+      running += grid_of(threads_of(p));
       sum[p] = running;
       first[p] = pending[p].first;
-      count[p] = pending[p].count;
+      count[p] = threads_of(p);
     }
     const uint32_t used = launch->share < total ? launch->share : total;
-    started = start_grid(e, {reinterpret_cast<uint64_t>(launch), 0, 0, (total + launch->share - 1) / launch->share, (used * most + kWarp - 1) / kWarp * kWarp});
+    started = start_grid(e, {reinterpret_cast<uint64_t>(launch), 0, 0, (total + launch->share - 1) / launch->share, (used * most + kWarp - 1) / kWarp * kWarp, trees});
   }
   if (started) return;
   for (uint32_t p = 0; p < parents; ++p)
-    if (pending[p].count > 0) run_here(e, pending[p]);
+    if (threads_of(p) > 0) run_here(e, pending[p]);
 }
 
-// The record of one thread's task, or null.
-const char* own_record(const Emulation* e, const Grid& grid, uint32_t block, uint32_t thread) {
+// A thread's place in the grid of its parent; count 0: none.
+struct Place {
+  const char* records;
+  uint32_t index, count;
+};
+
+Place own_place(const Emulation* e, const Grid& grid, uint32_t block, uint32_t thread) {
   if (grid.launch == 0) {
-    const uint64_t index = uint64_t{block} * grid.threads + thread;
-    return index < grid.count ? reinterpret_cast<const char*>(grid.records + index * e->control->task_stride) : nullptr;
+    const uint32_t index = block * grid.threads + thread;
+    return {reinterpret_cast<const char*>(grid.records), index, index < grid.count ? grid.count : 0};
   }
   const BendLaunch* launch = reinterpret_cast<const BendLaunch*>(grid.launch);
   const uint32_t *sum = reinterpret_cast<const uint32_t*>(launch + 1), *first = sum + launch->parents, *count = first + launch->parents;
   const uint32_t part = thread / launch->threads, inside = thread % launch->threads;
   const uint32_t number = block * launch->share + part;
-  if (part >= launch->share || number >= launch->blocks) return nullptr;
+  if (part >= launch->share || number >= launch->blocks) return {};
   uint32_t p = 0;
   while (sum[p] <= number) ++p;
   const uint32_t task = (number - (p ? sum[p - 1] : 0)) * block_of(count[p]) + inside;
-  return inside < block_of(count[p]) && task < count[p] ? record_at(e, first[p] + task) : nullptr;
+  return {record_at(e, first[p]), task, inside < block_of(count[p]) && task < count[p] ? count[p] : 0};
+}
+
+// What one thread, or in a grid of trees one warp from its first thread on, does before the meeting.
+void run_place(Emulation* e, const Grid& grid, uint32_t block, uint32_t thread, BendPending* pending) {
+  const Place place = own_place(e, grid, block, thread);
+  if (place.count == 0) return;
+  if (grid.trees) {
+    if (thread % kWarp == 0) bend_emulated_tree(e->launches->program->emulated_tree, e->control, place.records, place.index / kWarp, place.count / kWarp, pending);
+    return;
+  }
+  const uint32_t resumes = grid.of_host ? e->control->in_resume_count : 0;
+  if (place.index < resumes) {
+    run_task(e, reinterpret_cast<const void*>(reinterpret_cast<const uint64_t*>(e->control->in_resumes)[place.index]), BEND_TASK_PARALLEL | BEND_TASK_RESUME, pending);
+    return;
+  }
+  run_task(e, place.records + uint64_t{place.index - resumes} * e->control->task_stride, BEND_TASK_PARALLEL, pending);
+}
+
+void meet(Emulation* e, const BendPending* pending, uint32_t parents) {
+  aggregate(e, pending, parents, false);
+  if (!stopped(e)) aggregate(e, pending, parents, true);
 }
 
 void run_grid(Emulation* e, const Grid& grid) {
@@ -145,16 +178,16 @@ void run_grid(Emulation* e, const Grid& grid) {
     const uint32_t block = e->random == 0 || grid.blocks == 1 ? i : grid.blocks - 1 - i;
     BendPending pending[BEND_BLOCK_THREADS] = {};
     for (uint32_t t = 0; t < grid.threads && !stopped(e); ++t) {
-      if (const char* record = own_record(e, grid, block, t)) run_task(e, record, 1, &pending[t]);
+      run_place(e, grid, block, t, &pending[t]);
       if (stopped(e)) break;
       if (way == BEND_LAUNCH_THREAD && pending[t].count > 0) {
         const BendPending& own = pending[t];
-        if (!start_grid(e, {0, e->pool->records + uint64_t{own.first} * e->control->task_stride, own.count, grid_of(own.count), block_of(own.count)})) run_here(e, own);
+        if (!start_grid(e, {0, e->pool->records + uint64_t{own.first} * e->control->task_stride, own.count, grid_of(own.count), block_of(own.count), own.tree != 0})) run_here(e, own);
       }
-      if (way == BEND_LAUNCH_WARP && t % kWarp == kWarp - 1) aggregate(e, pending + (t - (kWarp - 1)), kWarp);
+      if (way == BEND_LAUNCH_WARP && t % kWarp == kWarp - 1) meet(e, pending + (t - (kWarp - 1)), kWarp);
       if (e->random != 0 && e->count > 0 && e->depth < kNested && draw(e) % 8 == 0) run_waiting(e, draw(e) % e->count);
     }
-    if (way == BEND_LAUNCH_BLOCK && !stopped(e)) aggregate(e, pending, grid.threads);
+    if (way == BEND_LAUNCH_BLOCK && !stopped(e)) meet(e, pending, grid.threads);
   }
   --e->depth;
 }
@@ -164,7 +197,7 @@ void run_grid(Emulation* e, const Grid& grid) {
 bool emulate_launches(const Launches* launches, BendDeviceControl* control, uint64_t round, Message* why) {
   const uint64_t seed = launches->seed;
   Emulation e = {launches, control, reinterpret_cast<BendLaunchPool*>(launches->base), seed == 0 ? 0 : (seed * 0xBF58476D1CE4E5B9ull + round) | 1, nullptr, 0, 0, 0, false};
-  run_grid(&e, {0, control->in_queue, control->in_count, grid_of(control->in_count), BEND_BLOCK_THREADS});
+  run_grid(&e, {0, control->in_queue, control->in_count, grid_of(control->in_count), BEND_BLOCK_THREADS, false, true});
   if (seed == 0) {
     for (size_t i = 0; i < e.count && !stopped(&e); ++i) {
       const Grid grid = e.waiting[i];   // the list may move
