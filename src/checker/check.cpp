@@ -179,6 +179,7 @@ bool Checker::check_fields(TermId id, const Env* env, const Value*& goal, bool& 
       d.notes.push_back("`[a, b]` is a list; an array is filled and then written, or built from halves by `ANode` and `ALeaf`");
       d.fix = "write `[v : T*4n]` for an array of 4 slots";
     }
+    if (ctor == m_.known().chr && m_.known().string.valid() && DataId(adt->a) == m_.known().string) d.fix = "a string of one character stands in double quotes: `\"c\"`";
     if (!tuple) d.labels.push_back({book_.ctors[ctor].name_span, fmt::format("`{}` is declared here", name_text(book_.ctors[ctor].name))});
     return false;
   }

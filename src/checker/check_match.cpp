@@ -1,4 +1,6 @@
 // Lambda-matches against a function type (language.md 5.5): arms, literal arms, defaults, coverage, and the joining of uses.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "checker/typecheck.h"
@@ -83,7 +85,9 @@ void Checker::check_match(TermId id, const Env* env, const Value* goal, bool liv
   if (live && m_.binder_quantity(all) == Quantity::None) {
     Diagnostic& d = report(Code::C14, book_.scrutinee_span(id), scrutinee.empty() ? std::string("live code matches an erased value") : fmt::format("live code matches the erased `{}`", scrutinee));
     d.notes.push_back("an erased value does not exist at run time, so nothing can branch on it");
-    d.fix = "drop the `-` of its binder, or match something that is not erased";
+    const bool constant = frame_.def.valid() && depth() < book_.defs[frame_.def].templates;
+    d.fix = constant ? "a `~` parameter stands for a term of the call and is erased: make it a plain parameter, or let it be a function of one"
+                     : "drop the `-` of its binder, or match something that is not erased";
     return;
   }
 
@@ -155,7 +159,7 @@ void Checker::check_match(TermId id, const Env* env, const Value* goal, bool liv
       continue;
     }
     if (t.kind == TermKind::Efq) {
-      if (!covered && !unreachable_here()) missing_cases(at, adt, spine, literals);
+      if (!covered && !unreachable_here()) missing_cases(at, adt, spine, literals, at == id);
       break;
     }
     check(at, env, all, live, spine);
@@ -166,7 +170,7 @@ void Checker::check_match(TermId id, const Env* env, const Value* goal, bool liv
 }
 
 // C15 with the patterns that no row takes, written as the def's own left-hand side.
-void Checker::missing_cases(TermId id, const AdtValue* adt, bool spine, bool literals) {
+void Checker::missing_cases(TermId id, const AdtValue* adt, bool spine, bool literals, bool bare) {
   const core::Datatype& data = book_.datatypes[DataId(adt->a)];
   const Span where = span(id);
   Missing* entry = nullptr;
@@ -174,7 +178,7 @@ void Checker::missing_cases(TermId id, const AdtValue* adt, bool spine, bool lit
     if (m.match.file == where.file && m.match.offset == where.offset) entry = &m;
   }
   if (entry == nullptr) {
-    missing_.push_back({where, {}, 0, literals, DataId(adt->a)});
+    missing_.push_back({where, {}, 0, literals, bare, DataId(adt->a)});
     entry = &missing_.back();
     ++reported_;
   }
@@ -223,8 +227,11 @@ void Checker::report_missing() {
     const bool one = m.cases.size() == 1 && m.more == 0;
     Diagnostic& d = report(Code::C15, m.match, m.literals ? fmt::format("literal cases never cover `{}`", name_text(book_.datatypes[m.data].name))
                                                           : fmt::format("missing {}: {}", one ? "case" : "cases", list));
+    const bool strings = std::any_of(m.cases.begin(), m.cases.end(), [](const std::string& c) { return c.find("SCon{Chr{") != std::string::npos; });
+    if (strings) d.message = "literal cases never cover `String`";
     d.notes.push_back("a match covers every value of the matched type");
-    d.fix = m.literals ? std::string("add `case _:` for all other values") : std::string("add the missing cases, or `case _:`");
+    if (m.bare) d.notes.push_back("this match has no cases of its own: those of a match inside a case stand to the right of that `case`");
+    d.fix = m.literals || strings ? std::string("add `case _:` for all other values") : std::string("add the missing cases, or `case _:`");
   }
   missing_.clear();
 }

@@ -243,7 +243,11 @@ class Declare {
       } else {
         Diagnostic& d = reports_.add(Code::P21, decl.name_span, fmt::format("`{}` has no result type, and there is no law `{}` above to fill", text(decl.name), text(decl.name)));
         d.notes.push_back("every def states its parameters' types and its result's, except one that fills a law");
-        d.fix = "add `-> T` before the `:`";
+        const bool named = std::all_of(decl.params.begin(), decl.params.end(), [](const ast::Binder& b) { return !b.type.valid(); });
+        const std::string near = named && !decl.params.empty() ? symbols_.nearest(text(decl.name), SymbolKind::Def, {}) : std::string();
+        const Symbol law = near.empty() ? Symbol() : symbols_.term_at(symbols_.own_key(names_.intern(near)));
+        const bool is_law = law.kind == SymbolKind::Def && book_.defs[DefId(law.id)].kind == core::DefKind::Law;
+        d.fix = is_law ? fmt::format("did you mean the law `{}`?", near) : std::string("add `-> T` before the `:`");
       }
       return false;
     }

@@ -325,7 +325,12 @@ TermId Elaborator::function_type(NodeId id) {
     const Node& n = node(id);
     bool arrow = n.kind == Kind::Binary && n.op == ast::Op::Arrow;
     if (!arrow && n.kind != Kind::All) break;
+    const size_t reported = reports.check.size();
     TermId domain = term(NodeId(n.a));
+    if (arrow && reports.check.size() == reported + 1 && node(NodeId(n.a)).kind == Kind::Name && reports.check.last().fix.empty()) {
+      reports.check.last().notes.assign(1, "`A -> B` is the type of functions from A to B");
+      reports.check.last().fix = fmt::format("for a function value write `{} => ..`", text(node(NodeId(n.a)).name));
+    }
     Name name = arrow ? words_.underscore : n.name;
     TermId all = add({.kind = TermKind::All, .quantity = arrow ? Quantity::Lone : Quantity(n.mark), .name = name, .a = domain.index}, n.span);
     if (hole.valid()) book.terms[hole].b = all.index;

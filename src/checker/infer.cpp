@@ -189,8 +189,10 @@ const Value* Checker::infer_app(TermId id, const Env* env, bool live, const Spin
         }
         if (is_error(type)) return error();
         const bool literal = i == 0 && head.kind != TermKind::Ref;
+        const bool variable = i == 0 && head.kind == TermKind::Var && head.a < depth();
         Diagnostic& d = report(Code::C4, span(literal ? TermId(t.a) : arg),
-                               i == 0 ? "this is applied, but it is not a function"
+                               variable ? fmt::format("`{}` is applied, but it is not a function", name_text(bindings_[head.a].name))
+                               : i == 0 ? std::string("this is applied, but it is not a function")
                                       : fmt::format("one argument too many: after {} the result is not a function", i == 1 ? std::string("1 argument") : fmt::format("{} arguments", i)));
         d.notes.push_back(fmt::format("its type is `{}`", show(type)));
         if (head.kind == TermKind::Ref) d.labels.push_back({book_.defs[DefId(head.a)].name_span, fmt::format("`{}` is declared here", def_text(DefId(head.a)))});
@@ -269,11 +271,14 @@ const Value* Checker::infer_family(TermId id, const Env* env, bool live) {
 }
 
 const Value* Checker::check_type(TermId id, const Env* env) {
-  if (term(id).kind == TermKind::Ctr && core::CtorId(term(id).a) == m_.known().tuple) {
-    Diagnostic& d = report(Code::C5, span(id), "a tuple where a type is needed");
+  if (term(id).kind == TermKind::Ctr) {
+    const core::Ctor& ctor = book_.ctors[core::CtorId(term(id).a)];
+    const bool tuple = core::CtorId(term(id).a) == m_.known().tuple;
+    Diagnostic& d = report(Code::C5, span(id), tuple ? std::string("a tuple where a type is needed") : fmt::format("a value of `{}` where a type is needed", name_text(book_.datatypes[ctor.data].name)));
     d.expected = "Type";
-    d.observed = "a pair";
-    d.fix = "the type of a pair is `A & B`; a function of two arguments has type `A -> B -> C`";
+    d.observed = tuple ? std::string("a pair") : fmt::format("a value of `{}`", name_text(book_.datatypes[ctor.data].name));
+    if (tuple) d.fix = "the type of a pair is `A & B`; a function of two arguments has type `A -> B -> C`";
+    else d.fix = fmt::format("the type is `{}{}`", name_text(book_.datatypes[ctor.data].name), book_.datatypes[ctor.data].params.empty() ? "" : "<..>");
     return error();
   }
   const Value* kind = m_.whnf(infer(id, env, false));

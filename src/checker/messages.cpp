@@ -133,6 +133,14 @@ void Checker::mismatch(TermId at, const Value* expected, const Value* observed) 
     d.fix = "wrap it: `y => f(y)`";
   }
   if (e->tag == Tag::Eql && o->tag == Tag::Eql) d.notes.push_back("a proof of one equation serves another by a rewrite: `%e : P; ..`, where `_` in P stands for the right side of `e`");
+  if (t.kind == core::TermKind::Adt && e->tag == Tag::Adt && e->a == t.a && !book_.datatypes[core::DataId(t.a)].ctors.empty()) {
+    const core::Ctor& first = book_.ctors[book_.datatypes[core::DataId(t.a)].ctors[0]];
+    d.fix = fmt::format("a value of it is made by a constructor: `{}{{{}}}`", name_text(first.name), first.fields.empty() ? "" : "..");
+  }
+  if (d.expected == "Array<U32>" && d.observed.starts_with("Array<")) {
+    d.notes.push_back("`a[i]` and `a[i] <- v` are for arrays of U32");
+    d.fix = "write `Array.get(T, a, i)` or `Array.set(T, a, i, v)` with the type T of the elements";
+  }
   suggest(d, e, o);
 }
 

@@ -100,7 +100,7 @@ class Checker {
   void check_arm(TermId arm, const Env* env, const Value* goal, bool live, bool spine, Path event);
   bool literal_belongs(TermId literal, const AdtValue* adt) const;
   bool unreachable_here();
-  void missing_cases(TermId id, const AdtValue* adt, bool spine, bool literals);
+  void missing_cases(TermId id, const AdtValue* adt, bool spine, bool literals, bool bare);   // bare: no case at all
   void report_missing();
   void mark_unchecked(TermId id);
 
@@ -200,7 +200,7 @@ class Checker {
     Span match;
     std::vector<std::string> cases;
     uint32_t more = 0;
-    bool literals = false;
+    bool literals = false, bare = false;
     core::DataId data;
   };
   std::vector<Missing> missing_;

@@ -15,6 +15,7 @@ struct Foreign {
 
 constexpr std::string_view kNoIf = "a choice is a `match` on a parameter", kNoLet = "two names on one line start a parallel let", kLet = "write `x = value`, or `x : T = value`";
 constexpr std::string_view kNoLoop = "a def calls itself with a smaller argument", kLoop = "count a Nat down: `match n:`, then `case 0n: ..` and `case 1n+p: ..`";
+constexpr std::string_view kComment = "a comment starts with `#` and ends with its line";
 constexpr std::string_view kUnary = "there is no unary minus", kSubtract = "subtract from zero: `(0.0 - x : F32)`; U32 and Nat have no negative numbers";
 
 // First words of a statement that are plain names here (`for` heads a clause of a law).
@@ -34,9 +35,13 @@ constexpr Foreign kStatements[] = {
 
 constexpr std::string_view kTypes = "a datatype is declared by `type`, with its kind", kType = "write `type T is Data:` and its constructors, such as `K{x: U32}`";
 constexpr std::string_view kDefs = "a definition starts with `def`", kDef = "write `def f(x: T) -> R: body`";
+constexpr std::string_view kModifiers = "a declaration has no modifier but `@unsafe`", kNoModifier = "drop it: every declaration is visible under the alias of its file";
 constexpr Foreign kDeclarations[] = {
     {"data", kTypes, kType}, {"struct", kTypes, kType}, {"enum", kTypes, kType}, {"record", kTypes, kType}, {"class", kTypes, kType}, {"object", kTypes, kType},
     {"fn", kDefs, kDef}, {"fun", kDefs, kDef}, {"func", kDefs, kDef}, {"function", kDefs, kDef}, {"let", kDefs, kDef}, {"const", kDefs, kDef},
+    {"unsafe", "the attribute is written with `@`", "write `@unsafe def`, or `def f?(..)`"},
+    {"pub", kModifiers, kNoModifier}, {"public", kModifiers, kNoModifier}, {"private", kModifiers, kNoModifier}, {"static", kModifiers, kNoModifier}, {"export", kModifiers, kNoModifier},
+    {"async", kModifiers, kNoModifier}, {"inline", kModifiers, kNoModifier},
     {"from", "imports are whole modules under an alias", "write `import ./path.bend as Alias` at the top of the file"},
 };
 
@@ -101,12 +106,19 @@ void Parser::hint(size_t first_report, uint32_t first_token) {
       if (is(open, TokenKind::RightBrace) || is(open, TokenKind::RightParen)) ++depth;
       if ((is(open, TokenKind::LeftBrace) || is(open, TokenKind::LeftParen)) && depth-- == 0) break;
     }
+    if (open > line && is(open, TokenKind::LeftParen) && is(open - 1, TokenKind::Ident)) return say("arguments are given in the order of the parameters, without names", fmt::format("write `{}(a, b)`", text(items[open - 1])));
     if (open > line && is(open, TokenKind::LeftBrace) && is(open - 1, TokenKind::Ident)) return say("fields are given in the order of their declaration, without names", fmt::format("write `{}{{a, b}}`", text(items[open - 1])));
   }
   if (d.code == Code::P28 && ast.decls.empty() && found->kind == TokenKind::Ident && is(at + 1, TokenKind::Equal)) {
     return say("a constant is a def without parameters", fmt::format("write `def {}() -> T: value`", text(*found)));
   }
   if (is(at, TokenKind::KwDef) && found->column > 1 && d.message.starts_with("expected the body")) return say("definitions do not nest", "move the inner one above this one");
+  if (is(first_token, TokenKind::KwLaw)) {
+    for (uint32_t i = first_token; i < at; ++i)
+      if (is(i, TokenKind::Ident) && (text(items[i]) == "forall" || text(items[i]) == "all" || text(items[i]) == "exists")) return say("the clauses of a law are `for x: A` and `exs x: A`, and then its claim", "write `for n: Nat`");
+  }
+  if (d.message.starts_with("expected `:` after the name") && at >= 2 && is(at - 2, TokenKind::Ampersand)) return say("`&x: A -> B` is the type of pairs whose second part depends on the first; there are no references", "write the type alone");
+  if (found->kind == TokenKind::Equal && d.message.starts_with("expected `)` to close the parameters")) return say("parameters have no default values", "write a second def that calls this one with the value");
   if (d.message.starts_with("expected `=` after the")) {
     for (uint32_t i = line; i < at; ++i) {
       if (!is(i, TokenKind::Ident)) continue;
@@ -133,6 +145,7 @@ void Parser::hint(size_t first_report, uint32_t first_token) {
       break;
     case TokenKind::Minus:
     case TokenKind::Plus:
+      if (no_term && twice() && found->kind == TokenKind::Minus) return say(kComment, "write `# ..`");
       if (no_term && found->kind == TokenKind::Minus) return say(kUnary, kSubtract);
       if (!no_term && found->space_before() && name_head(char_after(*found))) {
         const std::string_view sign = text(*found), next = is(at + 1, TokenKind::Ident) ? text(items[at + 1]) : "x";
@@ -156,7 +169,7 @@ void Parser::hint(size_t first_report, uint32_t first_token) {
       if (no_term && twice()) return say("there is no power operator", "multiply, or call `U32.pow` or `F32.pow`");
       break;
     case TokenKind::Slash:
-      if ((no_term && twice()) || (d.code == Code::P28 && at + 1 < items.size())) return say("a comment starts with `#` and ends with its line", "write `# ..`");
+      if ((no_term && twice()) || (d.code == Code::P28 && at + 1 < items.size())) return say(kComment, "write `# ..`");
       break;
     case TokenKind::Bang:
       if (no_term) return say("there is no operator `!` before a value", "negate a Bool with `Bool.not(x)`");
@@ -166,7 +179,11 @@ void Parser::hint(size_t first_report, uint32_t first_token) {
       if (no_term && at > 0 && is(at - 1, TokenKind::LeftParen)) return say("an empty pair of parentheses is no value", "the value of type `Unit` is `Unit{}`; a def without arguments is called as `f()`");
       break;
     case TokenKind::RightBracket:
+      if (no_term && is(at - 1, TokenKind::LeftBracket) && !is(line, TokenKind::KwCase)) return say("brackets after a term are an index; types take their arguments in `<>`", "the type of an array is `Array<T>`, of a list `List<T>`");
       if (no_term && is(line, TokenKind::KwCase)) return say("a bracket after a term reads as an index", "put a comma between two patterns: `case _, []:`");
+      break;
+    case TokenKind::Question:
+      if (d.code == Code::P28) return say("there is no conditional operator: a choice is a `match` on a parameter", "pass the Bool to a def that matches it");
       break;
     case TokenKind::Bar:
       if (d.message.starts_with("expected a name for a constructor")) return say("constructors follow each other with nothing between them", "drop the `|`");
