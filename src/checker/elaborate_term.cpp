@@ -149,6 +149,7 @@ TermId Elaborator::unknown(Name written, Span span, SymbolKind kind) {
     d.notes.push_back("`_` as a binder binds nothing; as a term it is meaningful only in the motive of a rewrite");
   } else if (suggestions_left_ > 0) {
     --suggestions_left_;
+    const std::string aliased = symbols.behind_alias(name, kind == SymbolKind::Ctor ? kind : SymbolKind::Def);
     std::string near = symbols.nearest(name, kind == SymbolKind::Ctor ? kind : SymbolKind::Def, kind == SymbolKind::None ? scope.names() : std::vector<Name>());
     const size_t dot = name.find('.');
     const std::vector<Name> locals = scope.names();
@@ -161,7 +162,10 @@ TermId Elaborator::unknown(Name written, Span span, SymbolKind kind) {
       if (!members.empty()) d.fix = fmt::format("call a definition of its type with it, such as {}", listed(members));
       else d.fix = fmt::format("take it apart where it is a parameter: `K{{x, y}} = {}` or `match {}: case K{{x, y}}: ..`", name.substr(0, dot), name.substr(0, dot));
     } else if (const std::string_view ours = type_of_elsewhere(name); kind != SymbolKind::Ctor && !ours.empty()) d.fix = fmt::format("the type is called `{}`", ours);
-    else if (kind == SymbolKind::Ctor && last.valid() && symbols.ctor(last).symbol) {
+    else if (!aliased.empty()) {
+      d.notes.push_back("what another file declares is written with the alias of its import");
+      d.fix = fmt::format("write `{}`", aliased);
+    } else if (kind == SymbolKind::Ctor && last.valid() && symbols.ctor(last).symbol) {
       d.notes.push_back("a constructor's name does not carry its type's");
       d.fix = fmt::format("write `{}{{..}}`", names.text(last));
     } else if (lower(capital) == lower(name)) d.fix = fmt::format("the constructor is `{}{{}}`", capital);

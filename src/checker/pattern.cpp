@@ -154,7 +154,8 @@ PatternId Patterns::ctor_node(const ast::Node& n) {
                  fmt::format("it can mean `{}` of the imported module, and `{}`", core::display_name(names_.text(found.key)), core::display_name(names_.text(found.rival))), std::string(Symbols::fix_for(names_.text(found.rival))));
   }
   if (!found.symbol) {
-    std::string near = symbols_.nearest(text, SymbolKind::Ctor, {});
+    std::string near = symbols_.behind_alias(text, SymbolKind::Ctor);
+    if (near.empty()) near = symbols_.nearest(text, SymbolKind::Ctor, {});
     std::string fix = near.empty() ? "" : fmt::format("did you mean `{}`?", near);
     if (symbols_.term(n.name).symbol.kind == SymbolKind::Data) {
       return error(Code::P10, n.name_span, fmt::format("`{}` is a type, not a constructor", text), "a pattern names one of the type's constructors", std::move(fix));

@@ -156,6 +156,14 @@ std::string Symbols::show(Name key) const {
   return core::display_name(text);
 }
 
+std::string Symbols::behind_alias(std::string_view written, SymbolKind kind) {
+  for (const AliasTarget& a : program_.modules[module_].aliases) {
+    const Name key = key_in(a.module, written);
+    if (kind == SymbolKind::Ctor ? static_cast<bool>(ctor_at(key)) : static_cast<bool>(term_at(key))) return std::string(names_.text(a.alias)) + "." + std::string(written);
+  }
+  return {};
+}
+
 std::vector<std::string> Symbols::members(std::string_view written, size_t limit) const {
   std::vector<std::string> out;
   for (uint32_t i = 0; i < terms_.size() && out.size() < limit; ++i) {

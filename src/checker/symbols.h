@@ -54,6 +54,8 @@ class Symbols {
   [[nodiscard]] std::string show(Name key) const;
   // Is the bare key's declaration (in Base or the entry) in sight of the current module?
   [[nodiscard]] bool visible(const Symbol& symbol) const;
+  // The name behind an alias of the file, such as `A.K` for `K`; empty when no aliased module declares it.
+  [[nodiscard]] std::string behind_alias(std::string_view written, SymbolKind kind);
   // Names of Base that end in `.written`, such as `U32.show` for `show`: at most `limit`, in the order of the library.
   [[nodiscard]] std::vector<std::string> members(std::string_view written, size_t limit) const;
   // The closest declared name to a mistyped one, as the current module writes it; empty when none is close.

@@ -417,6 +417,16 @@ bool Parser::do_statement(uint32_t column, NodeId& statement) {
     take(TokenKind::Semicolon);
     return finish(Kind::DoBind, true);
   }
+  if (!panic() && at(TokenKind::Equal) && !bare_binder(first).valid() && node(first).kind != Kind::Error) {
+    if (auto* d = error(Code::P13, node(first).span, "a let of a `do` block binds one name")) {
+      d->notes.push_back("only a definition's parameters and their fields are taken apart");
+      d->fix = "pass the value to a definition that takes it apart and gives the rest of the effects";
+    }
+    next();
+    (void)term(0);
+    take(TokenKind::Semicolon);
+    return finish(Kind::Error, true);
+  }
   if (!panic() && at(TokenKind::Equal) && bare_binder(first).valid()) {
     const Node& binder = node(bare_binder(first));
     const std::string written(names_.text(binder.kind == Kind::PlusMark ? node(bare_name(NodeId(binder.a))).name : binder.name));
