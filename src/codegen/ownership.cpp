@@ -118,6 +118,8 @@ class Inserter {
       if (counted(p) && !borrowed(p) && !live.count(p.index)) head.push_back(mark(NodeKind::Drop, p, m_.funcs[id].span));
     placed = prepend(head, placed);
     m_.funcs[id].body = placed;
+    built_.resize(m_.nodes.size(), ~uint64_t{0});
+    (void)note_built(placed);
     reuse_body(placed);
   }
 
@@ -722,9 +724,28 @@ class Inserter {
     const CtorLayout& ctor = m_.datas[t.data].ctors[n.expr.imm];
     return t.data == shape.data && ctor.repr == CtorRepr::Node && ctor.fields == shape.fields;
   }
+  // The datatypes whose nodes a body builds, a bit for each index modulo 64, for every node that give() may stand at: a deep tree that builds
+  // nothing of the opened shape is not searched once for each of its openings.
+  uint64_t note_built(NodeId id) {
+    std::vector<NodeId> chain;
+    for (; id.valid(); id = m_.nodes[id].next) chain.push_back(id);
+    uint64_t built = 0;
+    for (size_t i = chain.size(); i-- > 0;) {
+      const Node& n = m_.nodes[chain[i]];
+      if (n.kind == NodeKind::Let && n.expr.kind == ExprKind::Con) built |= uint64_t{1} << (m_.types[m_.vars[n.var].type].data.index % 64);
+      for (const Arm& arm : n.arms) built |= note_built(arm.body);
+      if (n.other.valid()) built |= note_built(n.other);
+      if (n.body.valid()) (void)note_built(n.body);
+      built_[chain[i].index] = built;
+    }
+    return built;
+  }
+  bool may_build(NodeId id, const Shape& shape) const { return id.index >= built_.size() || ((built_[id.index] >> (shape.data.index % 64)) & 1) != 0; }
+
   // Hands the token to the first fitting constructor on each path from `id`; paths without one are collected in `misses` as places
   // where the token must be dropped. False when no path uses it (then nothing was changed).
   bool give(NodeId id, const Shape& shape, VarId token, std::vector<NodeId*>& misses, NodeId* link) {
+    if (!may_build(id, shape)) return false;
     NodeId* at = link;
     while (true) {
       Node& n = m_.nodes[*at];
@@ -748,7 +769,6 @@ class Inserter {
       if (n.kind == NodeKind::Ret || n.kind == NodeKind::Tail || n.kind == NodeKind::Jump || n.kind == NodeKind::Abort) return false;
       at = &n.next;
     }
-    (void)id;
   }
   void reuse_body(NodeId id) {
     while (id.valid()) {
@@ -799,6 +819,7 @@ class Inserter {
   std::vector<Slice> join_params_;
   std::vector<NodeId> join_bodies_;
   std::vector<Live> join_free_;                      // tracked variables a join body uses from outside
+  std::vector<uint64_t> built_;                      // by node; see note_built
   std::unordered_set<uint32_t> used_;                // variables with any use in the part already placed (all kinds)
 };
 
