@@ -26,7 +26,6 @@ constexpr Foreign kStatements[] = {
     {"switch", kNoIf, "write `match x:` and a `case` for each constructor"},
     {"while", kNoLoop, kLoop},
     {"for", kNoLoop, kLoop},
-    {"loop", kNoLoop, kLoop},
     {"let", kNoLet, kLet},
     {"var", kNoLet, kLet},
     {"const", kNoLet, kLet},
