@@ -32,13 +32,14 @@ def main():
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--batch", type=int, default=8)
+    parser.add_argument("--threaded", action="store_true", help="only functions that hand arrays on (threaded.py)")
     parser.add_argument("--keep")
     args = parser.parse_args()
     bad = on_device = on_cpu = 0
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "program.bend")
         for seed in range(args.seed, args.seed + (args.count + args.batch - 1) // args.batch):
-            text = re.sub(r"(P\d+main)\(\)(?=[,)])", r"\1!()", programs.file_of(seed, args.batch)[1])
+            text = re.sub(r"(P\d+main)\(\)(?=[,)])", r"\1!()", programs.file_of(seed, args.batch, args.threaded)[1])
             with open(path, "w") as f:
                 f.write(text)
             want = run(args.bendc, path, ["--gpu", "off"], {})

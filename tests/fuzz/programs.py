@@ -9,7 +9,7 @@ K programs. A difference is printed with the seed of the file; --keep saves such
 Generated: enums, records, recursive types (monomorphic, one per program), functions by structural recursion on a Nat or on the
 recursive type, affine and reusable parameters, nested matches with catch-alls and literals, lists, Maybe, copyable pairs, strings, arithmetic with
 its edge cases (division by zero, shifts past 31, wrap-around), closures applied once, parallel lets, and templates of the library; what wide.py
-adds to that. The compiled runs count their heap blocks: one that is still live at the end is a difference too.
+adds to that; functions that hand arrays on (threaded.py). The compiled runs count their heap blocks: one that is still live at the end is a difference too.
 """
 import argparse
 import os
@@ -266,11 +266,12 @@ class Program:
         self.funcs.append((name, [t] + plain, result))
 
 
-def file_of(seed, batch):
-    """The evaluator's and the compiled text; they differ where the evaluator refuses what is compiled (wide.py)."""
+def file_of(seed, batch, threaded=False):
+    """The evaluator's and the compiled text; they differ where the evaluator refuses or does not share what is compiled (wide.py, threaded.py)."""
+    from threaded import ThreadedProgram
     from wide import WideProgram
     rng = random.Random(seed)
-    programs = [rng.choice([Program, WideProgram, WideProgram])(rng, f"P{i}") for i in range(batch)]
+    programs = [rng.choice([ThreadedProgram] if threaded else [Program, WideProgram, WideProgram, ThreadedProgram])(rng, f"P{i}") for i in range(batch)]
     return [assemble(seed, batch, programs, which) for which in (0, 1)]
 
 
@@ -296,19 +297,20 @@ def main():
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--batch", type=int, default=10)
+    parser.add_argument("--threaded", action="store_true", help="only functions that hand arrays on (threaded.py)")
     parser.add_argument("--keep")
     parser.add_argument("--print", action="store_true", help="print the first file and stop")
     args = parser.parse_args(sys.argv[1:split])
     flags = sys.argv[split + 1:]
     if args.print:
-        print(file_of(args.seed, args.batch)[1], end="")
+        print(file_of(args.seed, args.batch, args.threaded)[1], end="")
         return 0
     bad = compared = 0
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "program.bend")
         for i in range((args.count + args.batch - 1) // args.batch):
             seed = args.seed + i
-            model, text = file_of(seed, args.batch)
+            model, text = file_of(seed, args.batch, args.threaded)
             with open(path, "w") as f:
                 f.write(model)
             want = run([args.bendc, "run", "--normalise", path])
