@@ -24,18 +24,20 @@ class Inference {
     const uint32_t count = m_.funcs.size();
     components_ = call_components(m_);
     marks_.resize(count);
+    wanted_.resize(count);
+    fixed_.resize(count);
     for (uint32_t i = 0; i < count; ++i) {
       const Func& f = m_.funcs[FuncId(i)];
       for (VarId p : f.params) marks_[i].push_back(lendable(p));
+      wanted_[i].assign(f.params.size(), false);
       // Lent already: callers go on with the argument whatever the function does with it.
-      fixed_.push_back(f.borrowed);
-      fixed_[i].resize(f.params.size(), false);
-      wanted_.push_back(fixed_[i]);
+      if (!f.borrowed.empty()) wanted_[i] = fixed_[i] = f.borrowed;
     }
     if (m_.entry.valid()) own_all(m_.entry);
     for (const Node& n : m_.nodes) {
       if (n.kind == NodeKind::Let && n.expr.kind == ExprKind::Closure) own_all(n.expr.func);
-      if (n.kind == NodeKind::Let && n.expr.kind == ExprKind::Call && n.expr.bang) own_arrays(n.expr.func);
+      else if (n.expr.bang) own_arrays(n.expr.func);
+      if (n.kind != NodeKind::Fork) continue;
       for (const CallSite& call : n.calls) if (call.bang) own_arrays(call.func);
     }
     do {
@@ -60,7 +62,7 @@ class Inference {
 
  private:
   void own(FuncId f, size_t p) {
-    if (!marks_[f.index][p] || fixed_[f.index][p]) return;
+    if (!marks_[f.index][p] || (!fixed_[f.index].empty() && fixed_[f.index][p])) return;
     marks_[f.index][p] = false;
     changed_ = true;
   }
@@ -196,7 +198,8 @@ class Inference {
 
   Module& m_;
   std::vector<uint32_t> components_;
-  std::vector<std::vector<bool>> marks_, wanted_, fixed_;
+  std::vector<std::vector<bool>> marks_, wanted_;
+  std::vector<std::vector<bool>> fixed_;      // empty where nothing is
   bool changed_ = false;
 };
 
