@@ -75,13 +75,6 @@ llvm::Function* ModuleEmitter::task_function(flow::FuncId callee) {
 
 llvm::Value* FuncEmitter::wanted_address() { return b_.CreateConstInBoundsGEP1_64(m_.i8, worker_, offsetof(BendWorker, tasks_wanted)); }
 
-void FuncEmitter::store_wanted(bool wanted) { b_.CreateAlignedStore(b_.getInt32(wanted), wanted_address(), llvm::Align(4))->setAtomic(kMonotonic); }
-
-// Is the stock complete with a tail at `place`? Never while the limit is null.
-llvm::Value* FuncEmitter::reaches(llvm::Value* place, llvm::Value* limit) {
-  return b_.CreateICmpUGT(b_.CreatePtrToInt(place, m_.i64), b_.CreateSub(b_.CreatePtrToInt(limit, m_.i64), b_.getInt64(1)));
-}
-
 void FuncEmitter::fork(const flow::Node& node) {
   const std::vector<VarId> results(m_.flow.list(node.vars).begin(), m_.flow.list(node.vars).end());
   const size_t count = node.calls.size();
@@ -242,11 +235,11 @@ FuncEmitter::Ways::value_type FuncEmitter::calls_as_tasks(const flow::Node& node
     }
   }
   m_.store_tail(b_, worker_, end, llvm::AtomicOrdering::Release);
-  // The last one of the stock. Who asks meanwhile may go unheard; he finds these tasks, or asks again.
-  llvm::BasicBlock *last = m_.block(b_, "task.last"), *pushed = m_.block(b_, "task.pushed");
-  b_.CreateCondBr(reaches(end, limit), last, pushed);
-  b_.SetInsertPoint(last);
-  store_wanted(false);
+  // The stock is complete when its end reaches the limit (never while that is null). Who asks meanwhile may go unheard; he finds these tasks, or asks again.
+  llvm::BasicBlock *complete = m_.block(b_, "task.complete"), *pushed = m_.block(b_, "task.pushed");
+  b_.CreateCondBr(b_.CreateICmpUGT(b_.CreatePtrToInt(end, m_.i64), b_.CreateSub(b_.CreatePtrToInt(limit, m_.i64), b_.getInt64(1))), complete, pushed);
+  b_.SetInsertPoint(complete);
+  b_.CreateAlignedStore(b_.getInt32(0), wanted_address(), llvm::Align(4))->setAtomic(kMonotonic);
   b_.CreateBr(pushed);
   b_.SetInsertPoint(pushed);
   std::vector<Leaves> parallel{call(node.calls[0].func, node.calls[0].args, false, outside)};
@@ -268,14 +261,6 @@ FuncEmitter::Ways::value_type FuncEmitter::calls_as_tasks(const flow::Node& node
     const Leaves delivered = m_.load_frame(b_, result, areas[i]);
     b_.CreateBr(done);
     b_.SetInsertPoint(ours);
-    // A task less waits.
-    llvm::BasicBlock *want = m_.block(b_, "task.want"), *run = m_.block(b_, "task.run");
-    limit = m_.load_shared(b_, m_.ptr, worker_, offsetof(BendWorker, task_limit), kMonotonic);
-    b_.CreateCondBr(b_.CreateNot(reaches(entries[i], limit)), want, run);
-    b_.SetInsertPoint(want);
-    store_wanted(true);
-    b_.CreateBr(run);
-    b_.SetInsertPoint(run);
     const Leaves own = call(site.func, site.args, false, outside);
     llvm::BasicBlock* own_end = b_.GetInsertBlock();
     b_.CreateBr(done);

@@ -359,8 +359,6 @@ class FuncEmitter {
   [[nodiscard]] llvm::Function* fork_function(const flow::Node& node, const std::vector<flow::VarId>& arguments, const std::vector<flow::VarId>& results);
   void run_fork(const flow::Node& node, const std::vector<flow::VarId>& arguments);
   [[nodiscard]] llvm::Value* wanted_address();
-  void store_wanted(bool wanted);
-  [[nodiscard]] llvm::Value* reaches(llvm::Value* place, llvm::Value* limit);
   llvm::Value* task_area(uint32_t index, uint32_t bytes);
   // emit_segment.cpp: device functions that run as segments
   [[nodiscard]] bool is_cut(const flow::Node& node) const;

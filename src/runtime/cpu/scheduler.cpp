@@ -42,7 +42,7 @@ constexpr uint64_t kHelpNanoseconds = 50'000;   // waiting for a task, until a w
 constexpr uint64_t kAskNanoseconds = 5'000;     // for gifts, between looks at the others
 constexpr uint64_t kTakeNanoseconds = 20'000;   // asking in vain until a worker takes a task itself
 constexpr uint64_t kGiveNanoseconds = 25'000;   // busy with a task, or since the last gift, before a worker gives
-constexpr uint32_t kStock = 4;          // as many tasks of a worker wait before its forks run in order
+constexpr uint32_t kStock = 4;          // tasks that a worker makes when it has none
 constexpr uint32_t kPausesARound = 32;
 constexpr uint32_t kLongestChain = 8;   // of workers that wait for each other
 constexpr uint64_t kShareNanoseconds = 1'000'000;   // between two times that a busy worker hands free memory over
@@ -140,15 +140,23 @@ void want_tasks(BendWorker* worker) {
   wanted_of(worker).store(1, std::memory_order_seq_cst);
 }
 
-// The owner: forks push while fewer than kStock tasks wait. Whether one does now.
-bool stock_tasks(BendWorker* worker) {
+// The owner's forks push when none of its tasks waits, until kStock do. Called when it has fewer than before; whether it pushes now.
+// What others ask meanwhile (a limit of null) stays, unless they are `heard`: then the caller looks who they are.
+bool stock_tasks(BendWorker* worker, bool heard) {
   WorkerTasks& own = tasks_of(worker);
   const uint64_t head = head_place(own.head.load(std::memory_order_seq_cst)) - low(own.base);
   const uint64_t tail = static_cast<uint64_t>(worker->task_tail - own.base), end = static_cast<uint64_t>(own.end - own.base);
   uint64_t limit = head + kStock * BEND_TASK_BYTES;
   if (limit > end) limit = end;
-  limit_of(worker).store(own.base + limit, std::memory_order_seq_cst);
-  wanted_of(worker).store(tail < limit, std::memory_order_seq_cst);
+  const bool none = tail <= head && tail < end;
+  if (heard) {
+    limit_of(worker).store(own.base + limit, std::memory_order_seq_cst);
+    wanted_of(worker).store(none, std::memory_order_seq_cst);
+  } else {
+    char* seen = limit_of(worker).load(std::memory_order_seq_cst);
+    if (seen) limit_of(worker).compare_exchange_strong(seen, own.base + limit, std::memory_order_seq_cst);
+    if (none) wanted_of(worker).store(1, std::memory_order_seq_cst);
+  }
   return tail < limit;
 }
 
@@ -248,7 +256,7 @@ void run_task(BendWorker* worker, uint32_t victim, BendForkTask* task) {
     answer_summons(s, own);
   }
   want_tasks(worker);   // of this task there are none yet
-  own.busy_since = now();
+  own.busy_since.store(now(), std::memory_order_relaxed);
   end_idleness(own);
   ++own.counts.run;
   TaskRun run;
@@ -324,12 +332,18 @@ bool ask_and_run(BendWorker* worker, BendForkTask* task, Askers& set) {
   }
 }
 
+// May a worker give a task? Who asks before gets none, and costs it a call and a cache line.
+bool may_give(const WorkerTasks& tasks, uint64_t at) { return at >= tasks.busy_since.load(std::memory_order_relaxed) + kGiveNanoseconds; }
+
 // The next fork of every worker at work asks.
 void poke(BendWorker* worker) {
   Scheduler* s = scheduler(worker);
-  uint32_t started = s->started.load(std::memory_order_acquire);
-  for (uint32_t i = 0; i < started; ++i)
-    if (i != worker->index && (has_tasks(s, i) || s->tasks[i].idle_since.load(std::memory_order_relaxed) == 0)) want_tasks(&s->runtime->workers[i]);
+  const uint32_t started = s->started.load(std::memory_order_acquire);
+  const uint64_t at = now();
+  for (uint32_t i = 0; i < started; ++i) {
+    const WorkerTasks& tasks = s->tasks[i];
+    if (i != worker->index && tasks.idle_since.load(std::memory_order_relaxed) == 0 && may_give(tasks, at)) want_tasks(&s->runtime->workers[i]);
+  }
 }
 
 bool take_from(BendWorker* worker, uint32_t victim) {
@@ -423,7 +437,7 @@ void park(BendWorker* worker, BendForkTask* task) {
 // One attempt to run a task that what this worker waits for consists of, and true, or a pause. `taken`: the last time it took one itself.
 bool help(BendWorker* worker, BendForkTask* task, uint32_t helped, uint64_t* taken) {
   Scheduler* s = scheduler(worker);
-  want_tasks(&s->runtime->workers[helped]);
+  if (may_give(s->tasks[helped], now())) want_tasks(&s->runtime->workers[helped]);
   if (ask_and_run(worker, task, s->tasks[helped].asking)) return true;
   if (uint64_t at = now(); s->seed != 0 || at - *taken >= kTakeNanoseconds) {
     if (take_from(worker, helped)) return true;
@@ -489,7 +503,10 @@ uint32_t join(BendWorker* worker, BendForkTask* task) {
   tail_of(worker).exchange(place, std::memory_order_seq_cst);
   ++own.counts.joins;
   perturb(worker);
-  if (pop_task(own.head, low(task)) == Popped::Ours) return kTaskOpen;
+  if (pop_task(own.head, low(task)) == Popped::Ours) {
+    (void)stock_tasks(worker, false);   // this was the last one, mostly
+    return kTaskOpen;
+  }
   // Tasks that this worker runs meanwhile push their own above the entry, where the result will be.
   tail_of(worker).store(place + BEND_TASK_BYTES, std::memory_order_seq_cst);
   ++own.counts.waits;
@@ -601,16 +618,16 @@ uint32_t bend_fork(BendWorker* worker) {
   }
   perturb(worker);
   ++own.counts.forks;
-  bool push = stock_tasks(worker);
+  bool push = stock_tasks(worker, true);
   if (s->asking.any() || own.asking.any()) {
     // Given once and asked again soon: those who ask lower the limit again when they see tasks.
-    if (uint64_t at = now(); at - own.busy_since >= kGiveNanoseconds || s->seed != 0) {
+    if (uint64_t at = now(); may_give(own, at) || s->seed != 0) {
       if (!give(worker)) {
         want_tasks(worker);
         return worker->task_tail < own.end ? BEND_FORK_PUSH : BEND_FORK_ENOUGH;
       }
-      own.busy_since = at;
-      push = stock_tasks(worker);
+      own.busy_since.store(at, std::memory_order_relaxed);
+      push = stock_tasks(worker, false);
     }
   } else if (somebody_rests(s) && s->summoning.exchange(1, std::memory_order_seq_cst) == 0) {
     summon(s, own);

@@ -49,11 +49,11 @@ struct alignas(128) WorkerTasks {
   uint64_t random;
   uint32_t perturbed;                    // chances to disturb the schedule that were taken (BEND_SCHED_SEED)
   uint64_t shared;                       // when it last handed free memory over
-  uint64_t busy_since;                   // when it last got or gave a task
   bool summoned;                         // woken or started to look for work; nobody else is, meanwhile
   bool started;
   WorkerCounts counts;
-  std::atomic<uint64_t> idle_since;      // 0, or when the worker ran out of tasks
+  alignas(128) std::atomic<uint64_t> idle_since;   // 0, or when the worker ran out of tasks
+  std::atomic<uint64_t> busy_since;      // when it last got or gave a task
   TaskRun* running;                      // the innermost task of another worker that this one runs
   Stack stack;
   pthread_t thread;
