@@ -49,23 +49,24 @@ typedef struct BendWorker {
   uint32_t atomic;                       /* 1 once other workers may hold values: counts then change by atomic operations */
   uint32_t solo;                         /* 1: the only worker for good; forks run in order */
   char own_lines[64];                    /* other workers read and write what follows, never a line before it or past the struct */
-  char* task_tail;                       /* where the next task goes; a fork that wants to push does so while it is below task_limit */
-  char* task_limit;                      /* others set it to null to make the next fork ask bend_fork */
+  char* task_tail;                       /* where the next task goes */
+  char* task_limit;                      /* others set it to null to be heard at the next fork */
   const uint32_t* task_head;             /* a popped task whose address's low half is above *task_head is the owner's, else ask bend_join */
-  uint32_t tasks_wanted;                 /* 0: forks run in order without asking; others set it when they set task_limit to null */
+  uint32_t tasks_wanted;                 /* 0: forks run in order without asking bend_fork; others set it when they set task_limit to null */
   char other_lines[64];
 } BendWorker;
 
 /* A call that a fork leaves to whoever comes first. Pushing sets `code` and the arguments; a result is delivered in `data`. More than
    BEND_TASK_SPACE bytes of either: data[0] points to them. */
 #define BEND_WIDEST_FORK 65536u            /* calls; wider ones run in order */
-enum { BEND_FORK_SEQUENTIAL = 0, BEND_FORK_PUSH = 1, BEND_FORK_ENOUGH = 2 };   /* what bend_fork answers: the program has one worker; push; run in order */
+/* What bend_fork answers, in the low bits of its token: the program has one worker; push; run in order. */
+enum { BEND_FORK_SEQUENTIAL = 0, BEND_FORK_PUSH = 1, BEND_FORK_SMALL = 2, BEND_FORK_HOW = 3 };
 #define BEND_TASK_BYTES 64u
 #define BEND_TASK_SPACE 48u
 typedef struct BendForkTask {
   void (*code)(BendWorker*, void* data); /* generated: loads the arguments, calls, stores the result */
   uint32_t state;
-  uint32_t reserved;
+  uint32_t note;                         /* how deep it lies in forks; once taken: by whom */
   uint64_t data[6];
 } BendForkTask;
 

@@ -19,7 +19,8 @@ void bend_array_release(BendWorker* worker, BendWord array, const BendLayout* el
 uint32_t bend_gpu_call(BendWorker* worker, const BendGpuEntry* entry, void* payload, void* result);
 void bend_emulated_exit(void* control) __attribute__((noreturn));
 void bend_fail(BendWorker* worker, uint32_t number, const char* site) __attribute__((noreturn));
-uint32_t bend_fork(BendWorker* worker);
+uint64_t bend_fork(BendWorker* worker, uint32_t site);
+void bend_fork_end(BendWorker* worker, uint32_t site, uint64_t token);
 uint32_t bend_join(BendWorker* worker, void* task);
 BendWord bend_string_literal(BendWorker* worker, const uint32_t* code_points, uint64_t count);
 void bend_show_text(BendWorker* worker, const char* bytes, uint64_t size);

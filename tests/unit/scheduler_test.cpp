@@ -38,12 +38,12 @@ TEST_CASE("scheduler: a worker whose task ran out of memory goes on with a sound
   REQUIRE(rt::worker_heap_open(&workers[0]));
   REQUIRE(rt::scheduler_open(f.runtime));
   overlaps = 0;
-  REQUIRE(bend_fork(&workers[0]) == BEND_FORK_PUSH);
+  REQUIRE((bend_fork(&workers[0], 0) & BEND_FORK_HOW) == BEND_FORK_PUSH);
   BendForkTask* tasks = reinterpret_cast<BendForkTask*>(workers[0].task_tail);
   tasks[0].code = take_all_memory;
   tasks[1].code = look_at_free_nodes;
   std::atomic_ref<char*>(workers[0].task_tail).store(reinterpret_cast<char*>(tasks + 2), std::memory_order_seq_cst);
-  (void)bend_fork(&workers[0]);   // wakes or starts the second worker
+  (void)bend_fork(&workers[0], 0);   // wakes or starts the second worker
   for (int i = 0; i < 2; ++i)
     while (std::atomic_ref<uint32_t>(tasks[i].state).load(std::memory_order_acquire) == rt::kTaskOpen) sched_yield();
   CHECK(tasks[0].state == rt::kTaskFailed);

@@ -2,11 +2,12 @@
 // then each task is taken back and run as a plain call, unless another worker has taken it: then its result is in the entry.
 //
 //   the function's Nat below its bound (small_forks.h)                    -> the sequential clones, in order
-//   not tasks_wanted: enough of this worker's tasks wait                  -> in order
+//   not tasks_wanted: inside a fork that bend_fork took for small          -> in order
 //   otherwise, out of line:
-//     entry = task_tail;  if (entry >= task_limit) -> solo, or what bend_fork() says: the sequential clones, in order, or push
-//     entry[i] := { task function, arguments };  task_tail = entry + bytes;  r0 = f0(..)
-//     task_tail = entry[i];  if (entry[i] > *task_head || bend_join(entry[i])) r = f(..)  else r = entry[i].data
+//     solo                                                                 -> the sequential clones, in order
+//     bend_fork() takes it for small                                       -> in order; bend_fork_end()
+//     entry = task_tail;  entry[i] := { task function, arguments };  task_tail = entry + bytes;  r0 = f0(..)
+//     task_tail = entry[i];  if (entry[i] > *task_head || bend_join(entry[i])) r = f(..)  else r = entry[i].data;  bend_fork_end()
 //
 // The newest entry belongs to the first task, since the oldest is taken first and is the last that its owner needs.
 #include <algorithm>
@@ -181,24 +182,23 @@ void FuncEmitter::run_fork(const flow::Node& node, const std::vector<VarId>& arg
     for (size_t i = 0; i < m_.layouts.of(type(var)).leaves.size(); ++i) leaves.push_back(fn_->getArg(next++));
     bind(var, std::move(leaves));
   }
-  llvm::BasicBlock *full = m_.block(b_, "fork.full"), *ask = m_.block(b_, "fork.ask"), *push = m_.block(b_, "fork.push"), *enough = m_.block(b_, "fork.enough"),
-                   *in_order = m_.block(b_, "fork.in_order");
-  llvm::Value* tail = m_.load_shared(b_, m_.ptr, worker_, offsetof(BendWorker, task_tail), kMonotonic);
-  llvm::Value* limit = m_.load_shared(b_, m_.ptr, worker_, offsetof(BendWorker, task_limit), kMonotonic);
-  b_.CreateCondBr(b_.CreateICmpULT(tail, limit), push, full);
-  b_.SetInsertPoint(full);
+  llvm::BasicBlock *ask = m_.block(b_, "fork.ask"), *push = m_.block(b_, "fork.push"), *small = m_.block(b_, "fork.small"), *in_order = m_.block(b_, "fork.in_order");
   llvm::Value* solo = m_.load(b_, m_.i32, worker_, offsetof(BendWorker, solo), ModuleEmitter::Region::Worker);
   b_.CreateCondBr(b_.CreateICmpNE(solo, b_.getInt32(0)), in_order, ask);
   b_.SetInsertPoint(ask);
-  llvm::SwitchInst* answer = b_.CreateSwitch(m_.call_runtime(b_, Rt::bend_fork, {worker_}), in_order, 2);
-  answer->addCase(b_.getInt32(BEND_FORK_PUSH), push);
-  answer->addCase(b_.getInt32(BEND_FORK_ENOUGH), enough);
+  llvm::Value* site = b_.getInt32(m_.fork_sites++);
+  llvm::Value* token = m_.call_runtime(b_, Rt::bend_fork, {worker_, site});
+  llvm::SwitchInst* answer = b_.CreateSwitch(b_.CreateAnd(token, b_.getInt64(BEND_FORK_HOW)), in_order, 2);
+  answer->addCase(b_.getInt64(BEND_FORK_PUSH), push);
+  answer->addCase(b_.getInt64(BEND_FORK_SMALL), small);
 
   Ways ways;
   b_.SetInsertPoint(push);
   ways.push_back(calls_as_tasks(node));
-  b_.SetInsertPoint(enough);
+  (void)m_.call_runtime(b_, Rt::bend_fork_end, {worker_, site, token});
+  b_.SetInsertPoint(small);
   ways.push_back(calls_in_order(node, false));
+  (void)m_.call_runtime(b_, Rt::bend_fork_end, {worker_, site, token});
   b_.SetInsertPoint(in_order);
   ways.push_back(calls_in_order(node, true));
   llvm::Value* result = llvm::PoisonValue::get(fn_->getReturnType());
@@ -211,9 +211,8 @@ void FuncEmitter::run_fork(const flow::Node& node, const std::vector<VarId>& arg
 // All calls but the first are pushed, and joined.
 FuncEmitter::Ways::value_type FuncEmitter::calls_as_tasks(const flow::Node& node) {
   const size_t count = node.calls.size();
-  // The program's first fork gets its stack in bend_fork: these are read after it.
   llvm::Value* tail = m_.load_shared(b_, m_.ptr, worker_, offsetof(BendWorker, task_tail), kMonotonic);
-  llvm::Value* limit = m_.load_shared(b_, m_.ptr, worker_, offsetof(BendWorker, task_limit), kMonotonic);
+  llvm::Value* depth = m_.load(b_, m_.i32, worker_, offsetof(BendWorker, fork_depth), ModuleEmitter::Region::Worker);
   llvm::Value* end = b_.CreateConstGEP1_64(m_.i8, tail, BEND_TASK_BYTES * (count - 1));
   std::vector<llvm::Value*> entries(count), areas(count);
   bool outside = false;   // some task's data is in this frame
@@ -222,6 +221,7 @@ FuncEmitter::Ways::value_type FuncEmitter::calls_as_tasks(const flow::Node& node
     entries[i] = b_.CreateConstInBoundsGEP1_64(m_.i8, tail, BEND_TASK_BYTES * (count - 1 - i));
     areas[i] = b_.CreateConstInBoundsGEP1_64(m_.i8, entries[i], kDataOffset);
     m_.store(b_, m_.task_function(site.func), entries[i], offsetof(BendForkTask, code), ModuleEmitter::Region::Frame);
+    b_.CreateAlignedStore(depth, b_.CreateConstInBoundsGEP1_64(m_.i8, entries[i], offsetof(BendForkTask, note)), llvm::Align(4))->setAtomic(kMonotonic);
     if (const uint32_t size = m_.task_bytes(site.func); size > BEND_TASK_SPACE) {
       outside = true;
       llvm::Value* area = task_area(static_cast<uint32_t>(i), size);
@@ -235,13 +235,6 @@ FuncEmitter::Ways::value_type FuncEmitter::calls_as_tasks(const flow::Node& node
     }
   }
   m_.store_tail(b_, worker_, end, llvm::AtomicOrdering::Release);
-  // The stock is complete when its end reaches the limit (never while that is null). Who asks meanwhile may go unheard; he finds these tasks, or asks again.
-  llvm::BasicBlock *complete = m_.block(b_, "task.complete"), *pushed = m_.block(b_, "task.pushed");
-  b_.CreateCondBr(b_.CreateICmpUGT(b_.CreatePtrToInt(end, m_.i64), b_.CreateSub(b_.CreatePtrToInt(limit, m_.i64), b_.getInt64(1))), complete, pushed);
-  b_.SetInsertPoint(complete);
-  b_.CreateAlignedStore(b_.getInt32(0), wanted_address(), llvm::Align(4))->setAtomic(kMonotonic);
-  b_.CreateBr(pushed);
-  b_.SetInsertPoint(pushed);
   std::vector<Leaves> parallel{call(node.calls[0].func, node.calls[0].args, false, outside)};
   for (size_t i = 1; i < count; ++i) {
     const flow::CallSite& site = node.calls[i];

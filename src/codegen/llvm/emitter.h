@@ -223,6 +223,7 @@ class ModuleEmitter {
   TailGroups tails;
   flow::Crossing crossing;
   std::vector<flow::SmallFork> small_forks;
+  uint32_t fork_sites = 0;                     // forks that may make tasks
   std::vector<Leaves> values;                  // by VarId: variables are bound once in the whole module
   llvm::Type *i1, *i8, *i32, *i64, *f32, *ptr, *void_type;
 

@@ -42,11 +42,14 @@ constexpr uint64_t kHelpNanoseconds = 50'000;   // waiting for a task, until a w
 constexpr uint64_t kAskNanoseconds = 5'000;     // for gifts, between looks at the others
 constexpr uint64_t kTakeNanoseconds = 20'000;   // asking in vain until a worker takes a task itself
 constexpr uint64_t kGiveNanoseconds = 25'000;   // busy with a task, or since the last gift, before a worker gives
-constexpr uint32_t kStock = 4;          // tasks that a worker makes when it has none
+constexpr uint64_t kSmallNanoseconds = 8'000;   // forks whose like took less make no tasks
+constexpr uint32_t kMeasureEvery = 16;          // of these, one is measured
+constexpr uint32_t kTokenShift = 3;             // of a fork's token: the time it began, or 0
+constexpr uint64_t kTokenSmall = 4;             // of a fork's token: the outermost small one
 constexpr uint32_t kPausesARound = 32;
 constexpr uint32_t kLongestChain = 8;   // of workers that wait for each other
 constexpr uint64_t kShareNanoseconds = 1'000'000;   // between two times that a busy worker hands free memory over
-constexpr uint64_t kFencedWakeNanoseconds = 1'000'000;
+constexpr uint64_t kWakeNanoseconds = 1'000'000;
 enum : uint32_t { kRunning = 0, kParked = 1, kSummoned = 2 };
 
 // Task stacks whose owner may not pop by itself: no tail is above this.
@@ -140,26 +143,6 @@ void want_tasks(BendWorker* worker) {
   wanted_of(worker).store(1, std::memory_order_seq_cst);
 }
 
-// The owner's forks push when none of its tasks waits, until kStock do. Called when it has fewer than before; whether it pushes now.
-// What others ask meanwhile (a limit of null) stays, unless they are `heard`: then the caller looks who they are.
-bool stock_tasks(BendWorker* worker, bool heard) {
-  WorkerTasks& own = tasks_of(worker);
-  const uint64_t head = head_place(own.head.load(std::memory_order_seq_cst)) - low(own.base);
-  const uint64_t tail = static_cast<uint64_t>(worker->task_tail - own.base), end = static_cast<uint64_t>(own.end - own.base);
-  uint64_t limit = head + kStock * BEND_TASK_BYTES;
-  if (limit > end) limit = end;
-  const bool none = tail <= head && tail < end;
-  if (heard) {
-    limit_of(worker).store(own.base + limit, std::memory_order_seq_cst);
-    wanted_of(worker).store(none, std::memory_order_seq_cst);
-  } else {
-    char* seen = limit_of(worker).load(std::memory_order_seq_cst);
-    if (seen) limit_of(worker).compare_exchange_strong(seen, own.base + limit, std::memory_order_seq_cst);
-    if (none) wanted_of(worker).store(1, std::memory_order_seq_cst);
-  }
-  return tail < limit;
-}
-
 // The worker can take part from now on.
 void open_worker(BendWorker* worker) {
   Scheduler* s = scheduler(worker);
@@ -170,7 +153,8 @@ void open_worker(BendWorker* worker) {
   worker->atomic = 1;
   worker->solo = 0;
   tail_of(worker).store(own.base, std::memory_order_seq_cst);
-  want_tasks(worker);
+  limit_of(worker).store(nullptr, std::memory_order_seq_cst);
+  wanted_of(worker).store(1, std::memory_order_seq_cst);
 }
 
 void lower_limits(Scheduler* s) {
@@ -255,7 +239,7 @@ void run_task(BendWorker* worker, uint32_t victim, BendForkTask* task) {
   } else if (own.summoned) {
     answer_summons(s, own);
   }
-  want_tasks(worker);   // of this task there are none yet
+  if (somebody_rests(s)) limit_of(worker).store(nullptr, std::memory_order_seq_cst);
   own.busy_since.store(now(), std::memory_order_relaxed);
   end_idleness(own);
   ++own.counts.run;
@@ -265,10 +249,14 @@ void run_task(BendWorker* worker, uint32_t victim, BendForkTask* task) {
   run.failure = nullptr;
   own.running = &run;
   BendForkTask* waits = own.awaited.exchange(nullptr, std::memory_order_release);
-  std::atomic_ref<uint32_t>(task->reserved).store(worker->index, std::memory_order_relaxed);
+  const uint32_t depth = worker->fork_depth;
+  worker->fork_depth = std::atomic_ref<uint32_t>(task->note).exchange(worker->index, std::memory_order_relaxed);
   if (_setjmp(run.back) == 0) task->code(worker, task->data);
   own.running = run.outer;
   own.awaited.store(waits, std::memory_order_release);
+  worker->fork_depth = depth;
+  own.small = nullptr;   // nobody waits inside a small fork; an error may have ended one
+  wanted_of(worker).store(1, std::memory_order_relaxed);
   if (run.failure) task->data[0] = reinterpret_cast<uint64_t>(run.failure);
   uint64_t at = now();
   own.idle_since.store(at, std::memory_order_relaxed);
@@ -388,7 +376,7 @@ uint32_t at_work_on(BendWorker* worker, BendForkTask* task) {
   uint32_t started = s->started.load(std::memory_order_acquire);
   uint32_t at = worker->index;
   for (uint32_t steps = 0; task && steps < kLongestChain; ++steps) {
-    uint32_t thief = std::atomic_ref<uint32_t>(task->reserved).load(std::memory_order_relaxed);
+    uint32_t thief = std::atomic_ref<uint32_t>(task->note).load(std::memory_order_relaxed);
     if (thief >= started || thief == worker->index) break;
     at = thief;
     if (has_tasks(s, at)) break;
@@ -423,14 +411,18 @@ void park(BendWorker* worker, BendForkTask* task) {
     uint32_t expected = kParked;
     if (own.parked.compare_exchange_strong(expected, kRunning, std::memory_order_seq_cst)) s->parked.fetch_sub(1, std::memory_order_seq_cst);
   }
-  // Without barriers a push may still sit in its worker's store buffer: then the wait is bounded.
-  timespec bound = {0, kFencedWakeNanoseconds};
+  // Without barriers a push may still sit in its worker's store buffer: then the wait is bounded. With them it is so for one worker, which asks those at
+  // work again and again: a fork that was expected to be small and is not makes tasks only when asked twice.
+  const bool sentinel = s->barriers && s->sentinel.exchange(1, std::memory_order_seq_cst) == 0;
+  timespec bound = {0, kWakeNanoseconds};
   while (own.parked.load(std::memory_order_seq_cst) == kParked) {
-    futex(&own.parked, FUTEX_WAIT, kParked, s->barriers ? nullptr : &bound);
+    futex(&own.parked, FUTEX_WAIT, kParked, s->barriers && !sentinel ? nullptr : &bound);
+    if (sentinel && own.parked.load(std::memory_order_relaxed) == kParked) poke(worker);
     if (s->barriers) continue;
     uint32_t expected = kParked;
     if (own.parked.compare_exchange_strong(expected, kRunning, std::memory_order_seq_cst)) s->parked.fetch_sub(1, std::memory_order_seq_cst);
   }
+  if (sentinel) s->sentinel.store(0, std::memory_order_seq_cst);
   if (own.parked.exchange(kRunning, std::memory_order_seq_cst) == kSummoned) own.summoned = true;
 }
 
@@ -503,10 +495,7 @@ uint32_t join(BendWorker* worker, BendForkTask* task) {
   tail_of(worker).exchange(place, std::memory_order_seq_cst);
   ++own.counts.joins;
   perturb(worker);
-  if (pop_task(own.head, low(task)) == Popped::Ours) {
-    (void)stock_tasks(worker, false);   // this was the last one, mostly
-    return kTaskOpen;
-  }
+  if (pop_task(own.head, low(task)) == Popped::Ours) return kTaskOpen;
   // Tasks that this worker runs meanwhile push their own above the entry, where the result will be.
   tail_of(worker).store(place + BEND_TASK_BYTES, std::memory_order_seq_cst);
   ++own.counts.waits;
@@ -514,8 +503,40 @@ uint32_t join(BendWorker* worker, BendForkTask* task) {
   uint32_t state = state_of(task).exchange(kTaskOpen, std::memory_order_acquire);
   tail_of(worker).store(place, std::memory_order_seq_cst);
   give_back_task(own.head, low(task));
-  want_tasks(worker);   // none are left
   return state;
+}
+
+// Somebody has asked: one who waits gets a task, or one who rests is sent for.
+void hear(BendWorker* worker) {
+  Scheduler* s = scheduler(worker);
+  WorkerTasks& own = tasks_of(worker);
+  ++own.counts.forks;
+  limit_of(worker).store(own.end, std::memory_order_seq_cst);
+  if (s->asking.any() || own.asking.any()) {
+    // Given once and asked again soon: those who ask do it again.
+    if (uint64_t at = now(); may_give(own, at) || s->seed != 0) {
+      if (give(worker)) own.busy_since.store(at, std::memory_order_relaxed);
+      else limit_of(worker).store(nullptr, std::memory_order_seq_cst);
+    }
+  } else if (somebody_rests(s) && s->summoning.exchange(1, std::memory_order_seq_cst) == 0) {
+    summon(s, own);
+  }
+}
+
+ForkTime& time_of(BendWorker* worker, uint32_t site) { return tasks_of(worker).times[(site * 61 + worker->fork_depth) % kForkTimes]; }
+
+void note_time(ForkTime& time, uint64_t took) {
+  const uint64_t faded = time.nanoseconds - time.nanoseconds / 8 + took / 8;
+  took = took > faded || time.forks == 0 ? took : faded;
+  time.nanoseconds = took < UINT32_MAX ? static_cast<uint32_t>(took) : UINT32_MAX;
+  if (time.forks == 0) time.forks = 1;
+}
+
+// A fork that is expected to be small, and that somebody has asked in for long.
+bool takes_long(WorkerTasks& own) {
+  const uint64_t at = now();
+  if (own.small_asked == 0) own.small_asked = at;
+  return at - own.small_asked >= 8 * kSmallNanoseconds;
 }
 
 void print_counts(Scheduler* s, uint32_t started) {
@@ -602,7 +623,7 @@ void scheduler_free(BendRuntime* runtime) {
 
 using namespace bendc::rt;
 
-uint32_t bend_fork(BendWorker* worker) {
+uint64_t bend_fork(BendWorker* worker, uint32_t site) {
   Scheduler* s = scheduler(worker);
   WorkerTasks& own = tasks_of(worker);
   if (!own.base) {
@@ -617,22 +638,41 @@ uint32_t bend_fork(BendWorker* worker) {
     watchdog_start(s, s->runtime->config.watchdog_seconds);
   }
   perturb(worker);
-  ++own.counts.forks;
-  bool push = stock_tasks(worker, true);
-  if (s->asking.any() || own.asking.any()) {
-    // Given once and asked again soon: those who ask lower the limit again when they see tasks.
-    if (uint64_t at = now(); may_give(own, at) || s->seed != 0) {
-      if (!give(worker)) {
-        want_tasks(worker);
-        return worker->task_tail < own.end ? BEND_FORK_PUSH : BEND_FORK_ENOUGH;
-      }
-      own.busy_since.store(at, std::memory_order_relaxed);
-      push = stock_tasks(worker, false);
+  if (own.small) {
+    if (!takes_long(own)) {
+      // Who asks now and is not heard finds tasks to take, or asks again.
+      if (has_tasks(s, worker->index)) hear(worker);
+      wanted_of(worker).store(0, std::memory_order_relaxed);
+      return BEND_FORK_SMALL;
     }
-  } else if (somebody_rests(s) && s->summoning.exchange(1, std::memory_order_seq_cst) == 0) {
-    summon(s, own);
+    note_time(*own.small, UINT32_MAX);
+    own.small = nullptr;
   }
-  return push ? BEND_FORK_PUSH : BEND_FORK_ENOUGH;
+  if (!limit_of(worker).load(std::memory_order_relaxed)) hear(worker);
+  if (worker->task_tail >= own.end) return BEND_FORK_SMALL;
+  ForkTime& time = time_of(worker, site);
+  const bool small = s->seed != 0 ? random_next(own) >> 40 & 1 : time.forks != 0 && time.nanoseconds < kSmallNanoseconds;
+  if (!small) {
+    ++worker->fork_depth;
+    return now() << kTokenShift | BEND_FORK_PUSH;
+  }
+  own.small = &time;
+  own.small_asked = 0;
+  const uint64_t start = time.forks++ % kMeasureEvery == 0 ? now() : 0;
+  wanted_of(worker).store(0, std::memory_order_relaxed);
+  return start << kTokenShift | kTokenSmall | BEND_FORK_SMALL;
+}
+
+void bend_fork_end(BendWorker* worker, uint32_t site, uint64_t token) {
+  WorkerTasks& own = tasks_of(worker);
+  const uint64_t start = token >> kTokenShift;
+  if ((token & BEND_FORK_HOW) == BEND_FORK_PUSH) {
+    --worker->fork_depth;
+  } else if (token & kTokenSmall) {
+    own.small = nullptr;
+    wanted_of(worker).store(1, std::memory_order_relaxed);
+  }
+  if (start != 0) note_time(time_of(worker, site), now() - start);
 }
 
 uint32_t bend_join(BendWorker* worker, void* raw) {

@@ -36,6 +36,13 @@ struct WorkerCounts {
   uint64_t idle;       // nanoseconds without a task to run
 };
 
+// How long a worker's last forks at one place of the program, at one depth, took: near their longest.
+struct ForkTime {
+  uint32_t nanoseconds;
+  uint32_t forks;
+};
+inline constexpr uint32_t kForkTimes = 1024;   // by a hash of place and depth
+
 // What others touch of a worker, away from the lines its generated code writes.
 struct alignas(128) WorkerTasks {
   std::atomic<uint64_t> head;            // low half: place of the oldest entry; high half: epoch (tasks.h)
@@ -46,6 +53,9 @@ struct alignas(128) WorkerTasks {
   std::atomic<uint32_t> visited;               // a thief is at work here
   char* base;
   char* end;
+  ForkTime* small;                       // the fork that runs in order because it is expected to be small, or null
+  uint64_t small_asked;                  // 0, or when somebody first asked meanwhile
+  ForkTime times[kForkTimes];
   uint64_t random;
   uint32_t perturbed;                    // chances to disturb the schedule that were taken (BEND_SCHED_SEED)
   uint64_t shared;                       // when it last handed free memory over
@@ -71,6 +81,7 @@ struct Scheduler {
   std::atomic<uint32_t> limit;           // of started: lower than `count` when the system refuses a thread
   alignas(128) Askers asking;            // who would like anybody's
   alignas(128) std::atomic<uint32_t> parked;
+  std::atomic<uint32_t> sentinel;        // 1 while a parked worker wakes now and then
   std::atomic<uint32_t> summoning;       // 1 while a summoned worker has not found work yet
   std::atomic<uint32_t> stopping;
   std::atomic<uint64_t> stopping_since;

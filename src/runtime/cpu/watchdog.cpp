@@ -33,7 +33,7 @@ void report(Scheduler* s, uint32_t seconds) {
     m.text("bend: worker ").number(i);
     if (since == 0) m.text(" runs");
     else m.text(" is idle for ").number((at - since) / 1'000'000).text(" ms");
-    if (awaited) m.text(", waits for the task at ").hex(reinterpret_cast<uint64_t>(awaited)).text(" of worker ").number(awaited->reserved).text(" in state ").number(awaited->state);
+    if (awaited) m.text(", waits for the task at ").hex(reinterpret_cast<uint64_t>(awaited)).text(" of worker ").number(awaited->note).text(" in state ").number(awaited->state);
     if (own.parked.load(std::memory_order_relaxed)) m.text(", parked");
     if (own.gift.load(std::memory_order_relaxed)) m.text(", has a gift");
     m.text(", head ").hex(own.head.load(std::memory_order_relaxed)).text(", tail ").hex(reinterpret_cast<uint64_t>(s->runtime->workers[i].task_tail));
