@@ -96,6 +96,19 @@ TEST_CASE("a shared list read twice is borrowed, in a loop too") {
   CHECK(has(out, "drop %xs"));
 }
 
+TEST_CASE("a parameter that is read or returned is borrowed where a caller keeps the value") {
+  const std::string longer = std::string(kList) +
+                             "fn @longer(%xs: ref D0, %ys: ref D0) -> ref D0 { case %xs { 0 => { ret %ys } 1 => { case %ys { 0 => { ret %xs } 1 => { "
+                             "let %t: ref D0 = con_get 1 1(%xs) let %u: ref D0 = con_get 1 1(%ys) let %r: ref D0 = call @longer(%t, %u) ret %r } } } } }\n";
+  std::string out = after_passes((longer + "fn @main(%xs: ref D0, %ys: ref D0) -> struct{ref D0, ref D0, ref D0} { let %r: ref D0 = call @longer(%xs, %ys) "
+                                           "let %p: struct{ref D0, ref D0, ref D0} = struct(%r, %xs, %ys) ret %p }").c_str());
+  CHECK(has(out, "@longer(borrow %xs: ref D0, borrow %ys"));
+  CHECK(has(out, "dup %ys"));   // on the way out only
+  // Values used once are given away.
+  out = after_passes((longer + "fn @main(%xs: ref D0, %ys: ref D0) -> ref D0 { let %r: ref D0 = call @longer(%xs, %ys) ret %r }").c_str());
+  CHECK(!has(out, "borrow"));
+}
+
 TEST_CASE("a list that is stored stays owned") {
   std::string out = after_passes((std::string(kList) +
                                   "fn @push(%xs: ref D0, %x: u32) -> ref D0 { let %c: ref D0 = con 1(%x, %xs) ret %c }\n"

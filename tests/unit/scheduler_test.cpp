@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <atomic>
+#include <chrono>
 
 #include "runtime/cpu/scheduler.h"
 #include "runtime/cpu/tasks.h"
@@ -51,6 +52,46 @@ TEST_CASE("scheduler: a worker whose task ran out of memory goes on with a sound
   CHECK(overlaps == 0);
   std::free(reinterpret_cast<void*>(tasks[0].data[0]));
   std::atomic_ref<char*>(workers[0].task_tail).store(reinterpret_cast<char*>(tasks), std::memory_order_seq_cst);
+  rt::scheduler_close(f.runtime);
+  rt::scheduler_free(f.runtime);
+  for (uint32_t i = 0; i < f.runtime->worker_count; ++i) rt::worker_heap_close(&workers[i]);
+}
+
+TEST_CASE("scheduler: forks whose like was small make no tasks, until somebody asks twice") {
+  RuntimeFixture f(false, 1 << 20);
+  BendWorker workers[2] = {};
+  f.runtime->config.threads = 2;
+  f.runtime->config.stack_bytes = 1 << 20;
+  f.runtime->workers = workers;
+  workers[0].runtime = workers[1].runtime = f.runtime;
+  REQUIRE(rt::worker_heap_open(&workers[0]));
+  REQUIRE(rt::scheduler_open(f.runtime));
+  BendWorker* worker = &workers[0];
+  auto how = [](uint64_t token) { return token & BEND_FORK_HOW; };
+  auto wanted = [&] { return std::atomic_ref<uint32_t>(worker->tasks_wanted).load(std::memory_order_relaxed); };
+  CHECK(wanted() == 1);
+  // Not met before: tasks. Its calls take no time at all.
+  uint64_t token = bend_fork(worker, 7);
+  CHECK(how(token) == BEND_FORK_PUSH);
+  CHECK(worker->fork_depth == 1);
+  bend_fork_end(worker, 7, token);
+  CHECK(worker->fork_depth == 0);
+  // The measured time fades by an eighth: the first one held the start of a thread, or waited for a core.
+  for (int i = 0; i < 400 && how(token = bend_fork(worker, 7)) == BEND_FORK_PUSH; ++i) bend_fork_end(worker, 7, token);
+  REQUIRE(how(token) == BEND_FORK_SMALL);
+  // Inside it forks run in order wherever they are. They come here when somebody asks, as the second worker may do at any time; now, and again later:
+  CHECK(how(bend_fork(worker, 8)) == BEND_FORK_SMALL);
+  const auto begin = std::chrono::steady_clock::now();
+  while (std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(1)) sched_yield();
+  const uint64_t inner = bend_fork(worker, 8);
+  CHECK(how(inner) == BEND_FORK_PUSH);
+  bend_fork_end(worker, 8, inner);
+  bend_fork_end(worker, 7, token);
+  CHECK(wanted() == 1);
+  // That one was not small, so the next makes tasks.
+  token = bend_fork(worker, 7);
+  CHECK(how(token) == BEND_FORK_PUSH);
+  bend_fork_end(worker, 7, token);
   rt::scheduler_close(f.runtime);
   rt::scheduler_free(f.runtime);
   for (uint32_t i = 0; i < f.runtime->worker_count; ++i) rt::worker_heap_close(&workers[i]);
