@@ -26,12 +26,18 @@ class Inference {
     marks_.resize(count);
     wanted_.resize(count);
     fixed_.resize(count);
+    matched_.resize(count);
     for (uint32_t i = 0; i < count; ++i) {
       const Func& f = m_.funcs[FuncId(i)];
       for (VarId p : f.params) marks_[i].push_back(lendable(p));
       wanted_[i].assign(f.params.size(), false);
       // Lent already: callers go on with the argument whatever the function does with it.
       if (!f.borrowed.empty()) wanted_[i] = fixed_[i] = f.borrowed;
+      std::unordered_set<uint32_t> subjects;
+      each_node(m_, f.body, [&](NodeId at) {
+        if (m_.nodes[at].kind == NodeKind::Case) subjects.insert(m_.nodes[at].subject.index);
+      });
+      for (VarId p : f.params) matched_[i].push_back(subjects.count(p.index) > 0);
     }
     if (m_.entry.valid()) own_all(m_.entry);
     for (const Node& n : m_.nodes) {
@@ -120,7 +126,10 @@ class Inference {
         case NodeKind::Fork:
           for (const CallSite& call : n.calls) pass(call.func, call.args, false);
           break;
-        case NodeKind::Ret: break;   // a dup, where the caller would make one to keep the value
+        case NodeKind::Ret:
+          // A dup, where the caller would make one to keep the value. What is only handed on and returned at last is moved, and so is an array.
+          if (auto it = root.find(n.subject.index); it != root.end() && !matched_[id.index][it->second]) own(id, it->second);
+          break;
         case NodeKind::Tail: pass(n.func, n.args, true); break;
         case NodeKind::Jump:
           for (VarId v : m_.list(n.args)) consumed(v);
@@ -200,6 +209,7 @@ class Inference {
   std::vector<uint32_t> components_;
   std::vector<std::vector<bool>> marks_, wanted_;
   std::vector<std::vector<bool>> fixed_;      // empty where nothing is
+  std::vector<std::vector<bool>> matched_;    // parameters that a case looks at
   bool changed_ = false;
 };
 

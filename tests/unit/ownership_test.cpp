@@ -104,6 +104,11 @@ TEST_CASE("a parameter that is read or returned is borrowed where a caller keeps
                                            "let %p: struct{ref D0, ref D0, ref D0} = struct(%r, %xs, %ys) ret %p }").c_str());
   CHECK(has(out, "@longer(borrow %xs: ref D0, borrow %ys"));
   CHECK(has(out, "dup %ys"));   // on the way out only
+  // What is only handed on and returned moves.
+  const std::string last = std::string(kList) + "fn @last(%a: ref D0, %rest: ref D0) -> ref D0 { case %a { 0 => { ret %rest } 1 => { let %t: ref D0 = con_get 1 1(%a) "
+                                                "let %r: ref D0 = call @last(%t, %rest) ret %r } } }\n";
+  CHECK(!has(after_passes((last + "fn @main(%a: ref D0, %rest: ref D0) -> struct{ref D0, ref D0} { let %r: ref D0 = call @last(%a, %rest) "
+                                  "let %p: struct{ref D0, ref D0} = struct(%r, %rest) ret %p }").c_str()), "borrow"));
   // Values used once are given away.
   out = after_passes((longer + "fn @main(%xs: ref D0, %ys: ref D0) -> ref D0 { let %r: ref D0 = call @longer(%xs, %ys) ret %r }").c_str());
   CHECK(!has(out, "borrow"));
