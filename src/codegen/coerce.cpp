@@ -101,11 +101,11 @@ flow::FuncId Lowerer::conversion(RepId from, RepId to) {
 
 Operand Lowerer::project(Operand op, uint32_t ctor, uint32_t field, std::string name) {
   (void)reps_.flow(op.rep);
-  const Rep rep = reps_[op.rep];
-  const RepId stored = rep.fields[ctor][field];
+  const Shape shape = reps_[op.rep].shape;   // of a big sum nothing else is copied: its arms would make that a square
+  const RepId stored = reps_[op.rep].fields[ctor][field];
   const flow::TypeId type = reps_.flow(stored);
   Operand out{{}, stored};
-  switch (rep.shape) {
+  switch (shape) {
     case Shape::Newtype: return {op.var, stored};
     case Shape::Struct: out.var = expr(flow::ExprKind::Get, std::span(&op.var, 1), type, field, 0, std::move(name)); break;
     case Shape::Sum: out.var = expr(flow::ExprKind::VariantGet, std::span(&op.var, 1), type, ctor, field, std::move(name)); break;
@@ -133,12 +133,14 @@ std::optional<Operand> Lowerer::unchanged(RepId rep, uint32_t ctor, std::span<co
 
 Operand Lowerer::build(RepId id, uint32_t ctor, std::span<const Operand> fields) {
   const flow::TypeId type = reps_.flow(id);
-  const Rep rep = reps_[id];
-  if (rep.kind != RepKind::Adt || ctor >= rep.fields.size() || rep.fields[ctor].size() != fields.size()) internal("a constructor with the wrong fields");
+  if (reps_[id].kind != RepKind::Adt || ctor >= reps_[id].fields.size() || reps_[id].fields[ctor].size() != fields.size())
+    internal("a constructor with the wrong fields");
   if (auto same = unchanged(id, ctor, fields)) return *same;
+  const Shape shape = reps_[id].shape;
+  const std::vector<RepId> stored = reps_[id].fields[ctor];
   std::vector<flow::VarId> vars;
-  for (size_t f = 0; f < fields.size(); ++f) vars.push_back(coerce(fields[f], rep.fields[ctor][f]).var);
-  switch (rep.shape) {
+  for (size_t f = 0; f < fields.size(); ++f) vars.push_back(coerce(fields[f], stored[f]).var);
+  switch (shape) {
     case Shape::Newtype: return {vars[0], id};
     case Shape::Unit:
     case Shape::Struct: return {expr(flow::ExprKind::Struct, vars, type), id};

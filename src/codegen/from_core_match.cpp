@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "codegen/lowerer.h"
 
@@ -96,17 +97,20 @@ void Lowerer::match_data(TermId t, Scope s, const Value* goal, const AdtValue* a
   const std::vector<core::CtorId> ctors = book_.datatypes[data].ctors;
   std::vector<bool> covered(ctors.size());
   for (uint32_t i = 0; i < ctors.size(); ++i) covered[i] = Machine::is_removed(adt, i);
+  auto left = std::count(covered.begin(), covered.end(), false);
   std::vector<std::pair<core::CtorId, TermId>> arms;
-  auto full = [&] { return std::find(covered.begin(), covered.end(), false) == covered.end(); };
-  while (!full() && book_.terms[t].kind == TermKind::Mat && !book_.unchecked.contains(t)) {
+  while (left > 0 && book_.terms[t].kind == TermKind::Mat && !book_.unchecked.contains(t)) {
     const core::Term& term = book_.terms[t];
     const core::CtorId ctor(term.a);
     const uint32_t index = book_.ctors[ctor].index;
-    if (!covered[index]) arms.emplace_back(ctor, TermId(term.b));
+    if (!covered[index]) {
+      arms.emplace_back(ctor, TermId(term.b));
+      --left;
+    }
     covered[index] = true;
     t = TermId(term.c);
   }
-  const bool rest = !full();
+  const bool rest = left > 0;
   auto body = [&](core::CtorId ctor, TermId hit) {
     const uint32_t index = book_.ctors[ctor].index;
     std::vector<Operand> fields;
@@ -140,6 +144,7 @@ void Lowerer::match_nat(TermId t, Scope s, const Value* goal, const AdtValue* ad
   const core::CtorId zero = m_.known().zero, succ = m_.known().succ;
   const uint32_t zero_index = book_.ctors[zero].index, succ_index = book_.ctors[succ].index;
   std::vector<std::pair<uint64_t, TermId>> literals;
+  std::unordered_set<uint64_t> listed;
   TermId zero_hit, succ_hit;
   bool zero_done = Machine::is_removed(adt, zero_index), succ_done = Machine::is_removed(adt, succ_index);
   const bool no_zero = zero_done;
@@ -148,8 +153,7 @@ void Lowerer::match_nat(TermId t, Scope s, const Value* goal, const AdtValue* ad
     if (term.kind == TermKind::MatLit) {
       const uint64_t value = book_.terms[TermId(term.a)].a;
       const bool taken = succ_done ? value != 0 || zero_done : value == 0 && zero_done;
-      const bool seen = std::any_of(literals.begin(), literals.end(), [&](const auto& l) { return l.first == value; });
-      if (!taken && !seen) literals.emplace_back(value, TermId(term.b));
+      if (!taken && listed.insert(value).second) literals.emplace_back(value, TermId(term.b));
       if (value == 0) zero_done = true;
     } else if (term.kind == TermKind::Mat) {
       const bool is_zero = core::CtorId(term.a) == zero;
@@ -175,7 +179,7 @@ void Lowerer::match_nat(TermId t, Scope s, const Value* goal, const AdtValue* ad
   node.subject = own(op.var);
   for (const auto& [value, hit] : literals) node.arms.push_back({value, {}});
   // A zero that no literal takes: its own arm, unless what is left handles it together with the rest.
-  const bool literal_zero = std::any_of(literals.begin(), literals.end(), [](const auto& l) { return l.first == 0; });
+  const bool literal_zero = listed.count(0) > 0;
   const bool zero_arm = !literal_zero && !no_zero && (zero_hit.valid() || succ_hit.valid());
   if (zero_arm) node.arms.push_back({0, {}});
   const flow::NodeId id = emit(std::move(node));
@@ -215,10 +219,11 @@ void Lowerer::match_bits(TermId t, Scope s, const Value* goal, const AdtValue* a
     return arm(ctor, TermId(term.b), s, goal, adt, std::span(&word, 1), pending, dest);
   }
   std::vector<std::pair<uint32_t, TermId>> literals;
+  std::unordered_set<uint32_t> listed;
   while (book_.terms[t].kind == TermKind::MatLit && !book_.unchecked.contains(t)) {
     const core::Term& term = book_.terms[t];
     const uint32_t value = book_.terms[TermId(term.a)].a;
-    if (std::none_of(literals.begin(), literals.end(), [&](const auto& l) { return l.first == value; })) literals.emplace_back(value, TermId(term.b));
+    if (listed.insert(value).second) literals.emplace_back(value, TermId(term.b));
     t = TermId(term.c);
   }
   flow::Node node;

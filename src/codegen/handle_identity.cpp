@@ -1,12 +1,15 @@
 // Method: abstract evaluation of every body, a place for each leaf of a variable. Functions start as if none of them returned; each return takes away
 // what it contradicts, so recursion is assumed to keep handles until a path shows otherwise (the greatest fixpoint). Components of the call graph
-// are settled callees first.
+// are settled callees first; within one, a function is evaluated again when one that it calls has changed, so that a long cycle of defs takes as
+// many evaluations as it has calls, not its square.
 #include "codegen/handle_identity.h"
 
 #include <algorithm>
+#include <deque>
 
 #include "codegen/call_graph.h"
 #include "codegen/prim_types.h"
+#include "codegen/walk.h"
 
 namespace bendc::flow {
 
@@ -232,11 +235,35 @@ void HandleIdentity::solve() {
     if (component[i] >= members.size()) members.resize(component[i] + 1);
     members[component[i]].push_back(FuncId(i));
   }
+  // By function: those of its component that call it.
+  std::vector<std::vector<FuncId>> callers(count);
+  for (uint32_t i = 0; i < count; ++i) {
+    auto call = [&](FuncId callee) {
+      std::vector<FuncId>& known = callers[callee.index];
+      if (component[callee.index] == component[i] && (known.empty() || known.back() != FuncId(i))) known.push_back(FuncId(i));
+    };
+    each_node(m_, m_.funcs[FuncId(i)].body, [&](NodeId at) {
+      const Node& n = m_.nodes[at];
+      if (n.kind == NodeKind::Let && n.expr.kind == ExprKind::Call) call(n.expr.func);
+      if (n.kind == NodeKind::Tail) call(n.func);
+      for (const CallSite& site : n.calls) call(site.func);
+    });
+  }
+  std::vector<bool> waiting(count, false);
   for (const std::vector<FuncId>& group : members) {
     auto settle = [&] {
-      for (bool again = true; again;) {
-        again = false;
-        for (FuncId f : group) again |= update(f);
+      std::deque<FuncId> work(group.begin(), group.end());
+      for (FuncId f : group) waiting[f.index] = true;
+      while (!work.empty()) {
+        const FuncId f = work.front();
+        work.pop_front();
+        waiting[f.index] = false;
+        if (!update(f)) continue;
+        for (FuncId caller : callers[f.index]) {
+          if (waiting[caller.index]) continue;
+          waiting[caller.index] = true;
+          work.push_back(caller);
+        }
       }
     };
     settle();

@@ -107,6 +107,7 @@ class Inserter {
       if (i < borrow_marks.size() && borrow_marks[i]) mark_borrowed(params[i]);
     alias_.clear();
     opened_.clear();
+    rebuilt_trail_.clear();
     chain_ = {};
     for (VarId p : params) define(p, m_.funcs[id].span);
     NodeId exposed = expose(m_.funcs[id].body);
@@ -151,6 +152,7 @@ class Inserter {
     alias_trail_.push_back(v.index);
   }
   void set_opened(VarId v, Opened o) {
+    if (o.rebuild) rebuilt_trail_.push_back(v.index);
     opened_[v.index] = std::move(o);
     opened_trail_.push_back(v.index);
   }
@@ -228,11 +230,12 @@ class Inserter {
   template <class F> NodeId scoped(NodeId body, F head) {
     std::vector<Node> saved = std::move(chain_);
     chain_.clear();
-    const size_t aliases = alias_trail_.size(), opens = opened_trail_.size();
+    const size_t aliases = alias_trail_.size(), opens = opened_trail_.size(), rebuilt = rebuilt_trail_.size();
     head();
     NodeId id = expose(body);
     while (alias_trail_.size() > aliases) { alias_.erase(alias_trail_.back()); alias_trail_.pop_back(); }
     while (opened_trail_.size() > opens) { opened_.erase(opened_trail_.back()); opened_trail_.pop_back(); }
+    rebuilt_trail_.resize(rebuilt);
     chain_ = std::move(saved);
     return id;
   }
@@ -369,9 +372,10 @@ class Inserter {
     std::unordered_set<uint32_t> wholes{x.index};
     for (bool grown = true; grown;) {
       grown = false;
-      for (const auto& [v, o] : opened_) {
-        if (!o.rebuild || wholes.count(v)) continue;
-        for (VarId f : o.fields)
+      for (uint32_t v : rebuilt_trail_) {
+        auto o = opened_.find(v);
+        if (o == opened_.end() || !o->second.rebuild || wholes.count(v)) continue;
+        for (VarId f : o->second.fields)
           if (wholes.count(resolve(f).index)) grown |= wholes.insert(v).second;
       }
     }
@@ -816,6 +820,7 @@ class Inserter {
   std::unordered_map<uint32_t, VarId> alias_;
   std::unordered_map<uint32_t, Opened> opened_;
   std::vector<uint32_t> alias_trail_, opened_trail_;
+  std::vector<uint32_t> rebuilt_trail_;              // of opened_trail_, what a whole use builds again: the one thing used_whole looks through
   std::vector<Slice> join_params_;
   std::vector<NodeId> join_bodies_;
   std::vector<Live> join_free_;                      // tracked variables a join body uses from outside
