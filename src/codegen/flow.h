@@ -66,7 +66,7 @@ struct CtorLayout {
 struct Data {                                  // a boxed datatype instance, e.g. List<u32>
   std::string name;
   std::vector<CtorLayout> ctors;
-  bool shareable = true;                       // kind Data: may be dup'ed; false: always one owner, its count is never read
+  bool shareable = true;                       // kind Data, or dup'ed by @unsafe code; false: always one owner, its count is never read
 };
 
 enum class Prim : uint8_t {
@@ -184,6 +184,7 @@ struct Module {
   std::vector<std::u32string> strings;
   uint32_t join_count = 0;
   bool owned = false;                          // ownership is explicit (after insert_ownership)
+  TypeId shared_closure;                       // of owned modules: a function type that is dup'ed somewhere (only @unsafe code does), else invalid
   MainKind main_kind = MainKind::None;
   FuncId entry;                                // Io: () -> ref IO.OP (main applied to the final continuation); Value: () -> struct{} (evaluates and shows)
   DataId string_data, io_op_data;              // of String and IO.OP, when used

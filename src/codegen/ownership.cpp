@@ -55,11 +55,46 @@ class Inserter {
     join_params_.resize(m_.join_count);
     join_bodies_.resize(m_.join_count);
     for (uint32_t i = 0; i < m_.funcs.size(); ++i) func(FuncId(i));
+    mark_shared();
     m_.owned = true;
   }
 
  private:
   using Live = std::unordered_set<uint32_t>;
+
+  // A `+` binder of @unsafe code may hold what has one owner elsewhere: an affine datatype or a closure. Whatever such a dup reaches is counted:
+  // opening or applying it once more finds its fields again.
+  void mark_shared() {
+    std::vector<TypeId> work;
+    std::unordered_set<uint32_t> seen;
+    std::vector<TypeId> captured;
+    for (const Node& n : m_.nodes) {
+      if (n.kind == NodeKind::Dup) work.push_back(m_.vars[n.subject].type);
+      if (n.kind == NodeKind::Let && n.expr.kind == ExprKind::Closure)
+        for (VarId v : m_.list(n.expr.args)) captured.push_back(m_.vars[v].type);
+    }
+    while (!work.empty()) {
+      const TypeId id = work.back();
+      work.pop_back();
+      if (!seen.insert(id.index).second) continue;
+      const Type& type = m_.types[id];
+      switch (type.kind) {
+        case TypeKind::Ref:
+          m_.datas[type.data].shareable = true;
+          for (const CtorLayout& ctor : m_.datas[type.data].ctors) work.insert(work.end(), ctor.fields.begin(), ctor.fields.end());
+          break;
+        case TypeKind::Fn:
+          m_.shared_closure = id;
+          work.insert(work.end(), captured.begin(), captured.end());
+          break;
+        case TypeKind::Struct: case TypeKind::Array: work.insert(work.end(), type.parts.begin(), type.parts.end()); break;
+        case TypeKind::Sum:
+          for (const auto& variant : type.variants) work.insert(work.end(), variant.begin(), variant.end());
+          break;
+        case TypeKind::U32: case TypeKind::F32: case TypeKind::Nat: case TypeKind::Enum: case TypeKind::Any: case TypeKind::Token: break;
+      }
+    }
+  }
 
   // ---- shared helpers ----
   bool counted_type(TypeId t) {

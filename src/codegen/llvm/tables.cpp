@@ -177,7 +177,8 @@ llvm::Constant* ModuleEmitter::string_word(uint32_t index) {
   return entry;
 }
 
-// The code of a closure: takes the captures out of the object, frees it (closures are applied at most once), calls the function.
+// The code of a closure: takes the captures out of the object, frees it, calls the function. Closures are applied at most once, but for @unsafe code
+// with a `+` function: there the object stays while it has other owners, and the captures get counts of their own.
 llvm::Function* ModuleEmitter::emit_code(FuncId id, uint32_t captures) {
   const flow::Func& func = flow.funcs[id];
   std::vector<TypeId> types;
@@ -202,7 +203,21 @@ llvm::Function* ModuleEmitter::emit_code(FuncId id, uint32_t captures) {
       const Leaves leaves = load_value(b, types[i], object, layout.offsets[i], false);
       args.append(leaves.begin(), leaves.end());
     }
-    free(b, worker, object, layout.bytes);
+    if (flow.shared_closure.valid()) {
+      llvm::BasicBlock *unique = block(b, "unique"), *shared = block(b, "shared"), *opened = block(b, "opened");
+      b.CreateCondBr(is_unique(b, object, true), unique, shared);
+      b.SetInsertPoint(shared);
+      for (uint32_t i = 0; i < captures; ++i)
+        if (layouts.of(types[i]).counted) retain(b, worker, types[i], load_value(b, types[i], object, layout.offsets[i], false), nullptr);
+      release(b, worker, flow.shared_closure, {code->getArg(object_index)});
+      b.CreateBr(opened);
+      b.SetInsertPoint(unique);
+      free(b, worker, object, layout.bytes);
+      b.CreateBr(opened);
+      b.SetInsertPoint(opened);
+    } else {
+      free(b, worker, object, layout.bytes);
+    }
   }
   for (unsigned i = object_index + 1; i < code->arg_size(); ++i) args.push_back(code->getArg(i));
   llvm::CallInst* call = b.CreateCall(target, args);
