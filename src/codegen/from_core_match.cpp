@@ -94,20 +94,19 @@ void Lowerer::miss(TermId t, Scope s, const Value* goal, const AdtValue*, const 
 void Lowerer::match_data(TermId t, Scope s, const Value* goal, const AdtValue* adt, Operand op, const Pending& whole, const PendingList& pending,
                          Dest& dest) {
   const core::DataId data(adt->a);
-  const std::vector<core::CtorId> ctors = book_.datatypes[data].ctors;
-  std::vector<bool> covered(ctors.size());
-  for (uint32_t i = 0; i < ctors.size(); ++i) covered[i] = Machine::is_removed(adt, i);
-  auto left = std::count(covered.begin(), covered.end(), false);
+  // A match may lie in each arm of another over the same constructors: nothing here takes time by their number.
+  const size_t total = book_.datatypes[data].ctors.size();
+  size_t left = total - adt->removed.size();
+  std::unordered_set<uint32_t> covered;
   std::vector<std::pair<core::CtorId, TermId>> arms;
   while (left > 0 && book_.terms[t].kind == TermKind::Mat && !book_.unchecked.contains(t)) {
     const core::Term& term = book_.terms[t];
     const core::CtorId ctor(term.a);
     const uint32_t index = book_.ctors[ctor].index;
-    if (!covered[index]) {
+    if (!Machine::is_removed(adt, index) && covered.insert(index).second) {
       arms.emplace_back(ctor, TermId(term.b));
       --left;
     }
-    covered[index] = true;
     t = TermId(term.c);
   }
   const bool rest = left > 0;
@@ -129,7 +128,7 @@ void Lowerer::match_data(TermId t, Scope s, const Value* goal, const AdtValue* a
     b_->hole = {Hole::Slot::Arm, {}, id, i};
     body(arms[i].first, arms[i].second);
   }
-  const size_t in_flow = data == reps_.op_data ? ctors.size() + 1 : ctors.size();   // the hidden request
+  const size_t in_flow = data == reps_.op_data ? total + 1 : total;   // the hidden request
   if (rest) {
     b_->hole = {Hole::Slot::Other, {}, id, 0};
     miss(t, s, goal, adt, whole, pending, dest);
