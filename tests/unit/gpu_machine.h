@@ -119,9 +119,9 @@ inline void run_task(BendDeviceControl* c, const BendTaskRecord* task) {
       continue;
     }
     auto* frame = reinterpret_cast<FibFrame*>(parent);
-    std::memcpy(reinterpret_cast<char*>(frame) + frame->head.slot, &value, 8);
-    if (frame->head.slot == 16) {
-      frame->head.slot = 24;
+    std::memcpy(reinterpret_cast<char*>(frame) + frame->head.shape, &value, 8);
+    if (frame->head.shape == 16) {
+      frame->head.shape = 24;
       segment = 0;
       args[0] = frame->second;
       continue;

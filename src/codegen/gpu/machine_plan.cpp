@@ -1,6 +1,7 @@
 #include "codegen/gpu/machine_plan.h"
 
 #include <algorithm>
+#include <set>
 
 #include "codegen/walk.h"
 #include "runtime/gpu/device_abi.h"
@@ -12,7 +13,8 @@ using namespace flow;
 
 namespace {
 
-constexpr uint32_t kMaxRecord = 1u << 16;   // a result's place in a join record is named by 16 bits
+constexpr uint32_t kMaxRecord = 1u << 16;   // a result's place in a join record is named by 16 bits, and so is a frame's size
+constexpr uint32_t kStackBytes = 1024;      // 15 to 40 frames of most programs
 
 class Planner {
  public:
@@ -21,10 +23,15 @@ class Planner {
   MachinePlan run() {
     plan_.run.assign(m_.funcs.size(), MachinePlan::kNone);
     plan_.load.assign(m_.funcs.size(), MachinePlan::kNone);
+    plan_.stack_bytes = kStackBytes;
+    find_loops();
+    for (uint32_t i = 0; i < m_.funcs.size(); ++i)
+      if (device_.reachable[i]) returns(FuncId(i));
     for (uint32_t i = 0; i < m_.funcs.size(); ++i) {
       if (!device_.reachable[i] || !device_.async[i]) continue;
       plan_.run[i] = add({Segment::Kind::Run, FuncId(i), 0, 0});
-      count_words(FuncId(i));
+      plan_.loops |= loops_.count(i) > 0;
+      count_words(param_types(m_, FuncId(i)));
     }
     for (uint32_t i = 0; i < m_.funcs.size(); ++i)
       if (device_.reachable[i] && device_.async[i]) cuts(FuncId(i));
@@ -44,9 +51,45 @@ class Planner {
     return static_cast<uint32_t>(plan_.segments.size() - 1);
   }
 
-  void count_words(FuncId func) {
+  // Functions that reach a loop or an operation on a whole array.
+  void find_loops() {
+    std::vector<FuncId> found;
+    std::map<uint32_t, std::vector<FuncId>> callers;
+    for (uint32_t i = 0; i < m_.funcs.size(); ++i) {
+      if (!device_.reachable[i]) continue;
+      bool loop = false;
+      each_node(m_, m_.funcs[FuncId(i)].body, [&](NodeId at) {
+        const Node& n = m_.nodes[at];
+        loop |= n.kind == NodeKind::Join && n.loop;
+        if (n.kind == NodeKind::Let && n.expr.kind == ExprKind::Prim) {
+          const Prim p = n.expr.prim;
+          loop |= p == Prim::ArrayNew || p == Prim::ArrayClone || p == Prim::ArraySplit || p == Prim::ArrayNode;
+        }
+        if (n.kind == NodeKind::Let && n.expr.kind == ExprKind::Call) callers[n.expr.func.index].push_back(FuncId(i));
+        if (n.kind == NodeKind::Tail) callers[n.func.index].push_back(FuncId(i));
+        for (const CallSite& call : n.calls) callers[call.func.index].push_back(FuncId(i));
+      });
+      if (loop && loops_.insert(i).second) found.push_back(FuncId(i));
+    }
+    while (!found.empty()) {
+      const FuncId func = found.back();
+      found.pop_back();
+      for (FuncId caller : callers[func.index])
+        if (loops_.insert(caller.index).second) found.push_back(caller);
+    }
+  }
+
+  void returns(FuncId func) {
+    const TypeId type = m_.funcs[func].result;
+    if (plan_.out.count(type.index)) return;
+    plan_.out[type.index] = add({Segment::Kind::Out, func, 0, 0});
+    if (plan_.segments.size() > 0xFFFF) internal_error("plan_machine", "more than 65535 types of results");
+    count_words({type});
+  }
+
+  void count_words(const std::vector<TypeId>& types) {
     uint32_t words32 = 0, words64 = 0;
-    for (TypeId type : param_types(m_, func))
+    for (TypeId type : types)
       for (Leaf leaf : layouts_.of(type).leaves) (leaf.kind == LeafKind::I64 ? words64 : words32) += 1;
     plan_.words32 = std::max(plan_.words32, words32);
     plan_.words64 = std::max(plan_.words64, words64);
@@ -62,7 +105,7 @@ class Planner {
     if (plan_.load[func.index] != MachinePlan::kNone) return;
     if (plan_.run[func.index] == MachinePlan::kNone) {
       plan_.run[func.index] = add({Segment::Kind::Call, func, 0, 0});
-      count_words(func);
+      count_words(param_types(m_, func));
     }
     plan_.load[func.index] = add({Segment::Kind::Load, func, 0, 0});
     FieldsLayout payload = record(func, BEND_TASK_HEADER);
@@ -77,6 +120,8 @@ class Planner {
     plan_.group_stride = std::max(plan_.group_stride, (BEND_GROUP_HEADER + row.payload.bytes + 15) / 16 * 16);
     plan_.result_stride = std::max({plan_.result_stride, 8u, (layouts_.of(m_.funcs[func].result).size + 7) / 8 * 8});
     plan_.trees.push_back(std::move(row));
+    const TypeId type = m_.funcs[func].result;
+    if (!plan_.relay.count(type.index)) plan_.relay[type.index] = add({Segment::Kind::Relay, func, 0, 0});
   }
 
   void cuts(FuncId func) {
@@ -92,16 +137,20 @@ class Planner {
         if (row.func == func && row.depth > 0) cut.measure = m_.funcs[func].params[row.measure];
       if (call) cut.children = {n.expr.func};
       for (const CallSite& site : n.calls) cut.children.push_back(site.func);
+      for (FuncId child : cut.children) cut.heavy |= loops_.count(child.index) > 0;
+      cut.heavy |= cut.measure.valid();
       cut.continuation = m_.nodes[n.next].func;
-      cut.payload = record(cut.continuation, BEND_JOIN_HEADER);
+      cut.payload = record(cut.continuation, 0);
       cut.join_bytes = BEND_JOIN_HEADER + cut.payload.bytes;
-      cut.frame_bytes = cut.join_bytes;
+      cut.frame_bytes = cut.payload.bytes;
       for (size_t i = 1; i < cut.children.size(); ++i) {
         cut.late.push_back(record(cut.children[i], cut.frame_bytes));
         cut.frame_bytes += cut.late.back().bytes;
       }
+      cut.frame_bytes = (cut.frame_bytes + 7) / 8 * 8 + 8;
       // Wider values are boxed (kMaxFlatWords), and a def has a bounded number of parameters.
-      if (cut.join_bytes >= kMaxRecord) internal_error("plan_machine", "a join record past 64 KiB");
+      if (cut.join_bytes >= kMaxRecord || cut.frame_bytes >= kMaxRecord) internal_error("plan_machine", "a frame or join record past 64 KiB");
+      plan_.stack_bytes = std::max(plan_.stack_bytes, cut.frame_bytes + 8);
       const auto index = static_cast<uint32_t>(plan_.cuts.size());
       for (uint32_t i = 1; i < cut.children.size(); ++i) {
         const uint32_t segment = add({Segment::Kind::NextChild, FuncId(), index, i});
@@ -120,6 +169,7 @@ class Planner {
   Module& m_;
   Layouts layouts_;
   MachinePlan plan_;
+  std::set<uint32_t> loops_;    // by function
 };
 
 }  // namespace

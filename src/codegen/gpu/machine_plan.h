@@ -1,9 +1,10 @@
 // plan_machine: the numbering and the records of the machine of segments that a device runs (runtime/gpu/device_abi.h).
-// In: a device module in cut form (segments.h). Out: one segment per async function, and the small segments that load a function's arguments
-// from a task's payload, go on after a cut from its frame or join record, and start the next child of a fork that runs in one thread.
+// In: a device module in cut form (segments.h). Out: one segment per async function, and the small segments between them: load a function's
+// arguments from a task's payload, start the next child of a fork that runs in one thread, go on after a cut from its frame or join record,
+// hand a value to what waits outside of the thread.
 //
-//   fork { a = call f(x); b = call f(y) } tail f$1(a, b, z)      frame: { header, payload of f$1: a b z, arguments of child 1: y }
-//   segments: run f, load f, run f$1, next child 1, resume from the frame, resume from the join record
+//   fork { a = call f(x); b = call f(y) } tail f$1(a, b, z)      frame: { payload of f$1: a b z, arguments of child 1: y, header }
+//   segments: run f, load f, run f$1, next child 1, resume from the frame, resume from the join record, hand out what f returns
 #pragma once
 #include <cstdint>
 #include <map>
@@ -20,22 +21,28 @@ struct Cut {
   flow::FuncId func;                     // where it stands
   flow::NodeId node;
   bool fork = false;
+  bool heavy = false;                    // its segments may be long: what it calls loops, handles whole arrays, or makes many ordinary calls
   flow::VarId measure;                   // a Nat in scope that says how much work the fork is: below a threshold it runs in its thread
   std::vector<flow::FuncId> children;
   flow::FuncId continuation;
-  flow::FieldsLayout payload;            // of the continuation's parameters: results first; offsets from the record's start
+  flow::FieldsLayout payload;            // of the continuation's parameters: results first; offsets from a frame's start
   std::vector<flow::FieldsLayout> late;  // arguments of children 1.. in a frame; offsets from the frame's start
-  uint32_t frame_bytes = 0, join_bytes = 0;
+  uint32_t frame_bytes = 0;              // with the header, which comes last
+  uint32_t join_bytes = 0;               // the payload lies behind the header
   uint32_t next_child = 0;               // segment of child 1; the others follow
   uint32_t resume_frame = 0, resume_join = 0;
 };
 
 struct Segment {
-  // Call: an ordinary function as a task of its own (a fork's child, a `!` target).
-  enum class Kind : uint8_t { Run, Call, Load, NextChild, ResumeFrame, ResumeJoin } kind = Kind::Run;
-  flow::FuncId func;                     // Run, Call, Load
-  uint32_t cut = 0, child = 0;           // the others
+  // Call: an ordinary function as a task of its own (a fork's child, a `!` target). Out: the value of a task's last function, to its parent.
+  // Relay: from a join record that holds nothing but the value of a perfect tree.
+  enum class Kind : uint8_t { Run, Call, Load, NextChild, ResumeFrame, ResumeJoin, Out, Relay } kind = Kind::Run;
+  flow::FuncId func;                     // Run, Call, Load; Out and Relay: one that returns such a value
+  uint32_t cut = 0, child = 0;           // NextChild, ResumeFrame, ResumeJoin
 };
+
+// The header of a frame is one word: its size in words of 8 bytes, 16 bits; the Out segment of the function that waits in it, 16 bits; and
+// the segment that takes the value it waits for, 32 bits.
 
 // A perfect tree that may run as one grid (device_abi.h: BendGroup).
 struct TreePlan {
@@ -49,11 +56,19 @@ struct MachinePlan {
   std::map<uint32_t, uint32_t> cut_of;   // by node
   std::vector<uint32_t> run, load;       // by function; kNone for functions that are only called
   std::map<uint32_t, flow::FieldsLayout> task_payload;  // by function that a task starts with; offsets from the record's start
-  uint32_t words32 = 0, words64 = 0;     // arguments of the widest segment
+  std::map<uint32_t, uint32_t> out, relay;  // segments, by type; Out segments are the first ones
+  uint32_t stack_bytes = 0;              // a thread's stack of frames
+  bool loops = false;                    // some segment loops, or calls what does
+  uint32_t words32 = 0, words64 = 0;     // of the widest arguments or value
   uint32_t task_stride = 0;
   std::vector<TreePlan> trees;
   std::map<uint32_t, uint32_t> tree_of;  // by function: index into trees
   uint32_t group_stride = 0, result_stride = 0;  // 0: no trees
+  [[nodiscard]] uint64_t frame_header(const Cut& cut, uint32_t segment, flow::TypeId returns) const {
+    return cut.frame_bytes / 8 | uint64_t{out.at(returns.index)} << 16 | uint64_t{segment} << 32;
+  }
+  // The lowest word of a stack.
+  [[nodiscard]] uint64_t bottom_header(flow::TypeId returns) const { return uint64_t{out.at(returns.index)} << 16 | uint64_t{out.at(returns.index)} << 32; }
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
 };
 

@@ -71,7 +71,7 @@ std::string check_device_ir(const IrModule& ir) {
     for (const llvm::Instruction& inst : llvm::instructions(function)) {
       if (inst.getOpcode() == llvm::Instruction::FRem) complaint = fmt::format("frem in {}", function.getName().str());
       const auto* call = llvm::dyn_cast<llvm::CallBase>(&inst);
-      if (!call) continue;
+      if (!call || call->isInlineAsm()) continue;
       const llvm::Function* callee = call->getCalledFunction();
       if (!callee) {
         complaint = fmt::format("an indirect call in {}", function.getName().str());

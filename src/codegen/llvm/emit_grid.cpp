@@ -320,20 +320,12 @@ void GridEmitter::go_on(Builder& b, const Work& work, llvm::Value* waiting) {
 
 // The value of a whole tree, to what waits for it. Ends the block.
 void GridEmitter::give(Builder& b, const Work& work, llvm::Value* parent, TypeId type, LeafSpan leaves) {
-  llvm::BasicBlock *root = m_.block(b, "root"), *inner = m_.block(b, "inner"), *join = m_.block(b, "join"), *frame = m_.block(b, "frame"), *last = m_.block(b, "last"), *ready = m_.block(b, "ready");
-  b.CreateCondBr(b.CreateICmpEQ(parent, b.getInt64(0)), root, inner, m_.unlikely());
+  llvm::BasicBlock *root = m_.block(b, "root"), *join = m_.block(b, "join"), *last = m_.block(b, "last");
+  b.CreateCondBr(b.CreateICmpEQ(parent, b.getInt64(0)), root, join, m_.unlikely());
   b.SetInsertPoint(root);
   m_.store_field(b, type, leaves, b.CreateIntToPtr(field(b, m_.i64, work.control, offsetof(BendDeviceControl, result)), m_.ptr), 0);
   m_.store(b, b.getInt32(1), work.control, offsetof(BendDeviceControl, finished), Region::Frame);
   b.CreateBr(gone_);
-
-  b.SetInsertPoint(inner);
-  b.CreateCondBr(b.CreateTrunc(parent, m_.i1), join, frame);
-  b.SetInsertPoint(frame);
-  llvm::Value* waiting = b.CreateIntToPtr(parent, m_.ptr);
-  llvm::Value* offset = m_.load(b, m_.i32, waiting, offsetof(BendFrame, slot), Region::Frame);
-  m_.store_field(b, type, leaves, b.CreateInBoundsGEP(m_.i8, waiting, {b.CreateZExt(offset, m_.i64)}), 0);
-  b.CreateBr(ready);
 
   b.SetInsertPoint(join);
   llvm::Value* address = b.CreateAnd(parent, BEND_PARENT_ADDRESS);
@@ -341,16 +333,10 @@ void GridEmitter::give(Builder& b, const Work& work, llvm::Value* parent, TypeId
   m_.store_field(b, type, leaves, b.CreateInBoundsGEP(m_.i8, record, {b.CreateLShr(parent, BEND_PARENT_SLOT)}), 0);
   m_.device_fence(b);
   llvm::Value* before = m_.device_add(b, b.CreateConstGEP1_64(m_.i8, record, offsetof(BendJoin, remaining)), llvm::ConstantInt::getSigned(m_.i32, -1));
-  b.CreateCondBr(b.CreateICmpEQ(before, b.getInt32(1)), last, gone_);
+  b.CreateCondBr(m_.is_last(b, before), last, gone_);
   b.SetInsertPoint(last);
   m_.device_fence(b);
-  b.CreateBr(ready);
-
-  b.SetInsertPoint(ready);
-  llvm::PHINode* goes_on = b.CreatePHI(m_.i64, 2);
-  goes_on->addIncoming(parent, frame);
-  goes_on->addIncoming(address, last);
-  go_on(b, work, goes_on);
+  go_on(b, work, address);
 }
 
 // A group's value and the end of its arguments. Ends the block.
@@ -746,7 +732,7 @@ void GridEmitter::offer(Builder& b, llvm::Value* worker, llvm::Value* state, Fun
   const uint32_t warp_height = tree.grain + BEND_LANE_BITS;
   llvm::BasicBlock *ask = m_.block(b, "ask"), *reserve = m_.block(b, "reserve"), *append = m_.block(b, "append_group"), *body = m_.block(b, "no_group");
 
-  llvm::Value* spent = b.CreateICmpUGT(m_.get_state(b, state, kStateSteps), m_.get_state(b, state, kStateBudget));
+  llvm::Value* spent = m_.is_spent(b, state);
   llvm::Value* deep = b.CreateICmpUGE(depth, b.getInt64(tree.heavy ? tree.grain + kFewestHeavy : warp_height));
   b.CreateCondBr(deep, ask, body);
   b.SetInsertPoint(ask);
@@ -768,19 +754,14 @@ void GridEmitter::offer(Builder& b, llvm::Value* worker, llvm::Value* state, Fun
     m_.store(b, b.CreateTrunc(depth, m_.i32), record, offsetof(BendGroup, height), Region::Frame);
     m_.store(b, base, record, offsetof(BendGroup, base), Region::Frame);
     m_.store(b, wide, record, offsetof(BendGroup, wide), Region::Frame);
-    m_.store(b, m_.get_state(b, state, kStateParent), record, offsetof(BendGroup, parent), Region::Frame);
-    size_t next = 0;
-    for (size_t i = 0; i < types.size(); ++i) {
-      const size_t count = m_.layouts.of(types[i]).leaves.size();
-      m_.store_field(b, types[i], LeafSpan(params).slice(next, count), record, row.payload.offsets[i]);
-      next += count;
-    }
+    m_.store(b, m_.relayed(b, worker, m_.deal_stack(b, worker, state), m_.flow.funcs[func].result), record, offsetof(BendGroup, parent), Region::Frame);
+    m_.store_record(b, types, row.payload, params, record);
     m_.next_segment(b, state, BEND_SEGMENT_NONE);
   };
   if (m_.options.launches) {
     // A grid of the tree's own, launched when the warp or block has ended its tasks.
     llvm::BasicBlock *nested = m_.block(b, "nested_tree"), *in_round = m_.block(b, "in_round");
-    const ModuleEmitter::TreePlace place = m_.nested_tree(b, control, state, units);
+    const ModuleEmitter::TreePlace place = m_.nested_tree(b, worker, control, units);
     b.CreateCondBr(place.found, nested, in_round);
     b.SetInsertPoint(nested);
     write(place.record, place.base);

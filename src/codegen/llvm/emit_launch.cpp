@@ -28,16 +28,21 @@ constexpr uint64_t kFireAndForget = 4;                              // a device-
 
 // ---- what segments need ----
 
-ModuleEmitter::ChildQueue ModuleEmitter::child_queue(Builder& b, llvm::Value* control, llvm::Value* state) {
+ModuleEmitter::ChildQueue ModuleEmitter::round_queue(Builder& b, llvm::Value* control) {
+  auto field = [&](llvm::Type* type, size_t offset) { return load(b, type, control, static_cast<uint32_t>(offset), Region::Frame); };
+  return {b.CreateConstInBoundsGEP1_64(i8, control, offsetof(BendDeviceControl, out_count)), b.CreateIntToPtr(field(i64, offsetof(BendDeviceControl, out_queue)), ptr),
+          field(i32, offsetof(BendDeviceControl, queue_capacity)), nullptr};
+}
+
+ModuleEmitter::ChildQueue ModuleEmitter::child_queue(Builder& b, llvm::Value* worker, llvm::Value* control) {
   auto at = [&](llvm::Value* base, size_t offset) { return b.CreateConstInBoundsGEP1_64(i8, base, offset); };
   auto field = [&](llvm::Type* type, size_t offset) { return load(b, type, control, static_cast<uint32_t>(offset), Region::Frame); };
-  ChildQueue out{at(control, offsetof(BendDeviceControl, out_count)), b.CreateIntToPtr(field(i64, offsetof(BendDeviceControl, out_queue)), ptr),
-                 field(i32, offsetof(BendDeviceControl, queue_capacity)), nullptr};
+  const ChildQueue out = round_queue(b, control);
   if (!options.launches) return out;
   // The pool's fields are read only where there is one.
   llvm::BasicBlock *entry = b.GetInsertBlock(), *nested = block(b, "nested"), *chosen = block(b, "chosen");
   llvm::Value* pool_word = field(i64, offsetof(BendDeviceControl, launches));
-  llvm::Value* parallel = b.CreateTrunc(get_state(b, state, kStateParallel), i1);
+  llvm::Value* parallel = b.CreateICmpNE(load(b, i32, worker, kDeviceWorkerLevels, Region::Frame), number(0));
   llvm::Value* wanted = b.CreateAnd(parallel, b.CreateICmpNE(pool_word, llvm::ConstantInt::get(i64, 0)));
   b.CreateCondBr(wanted, nested, chosen);
   b.SetInsertPoint(nested);
@@ -67,11 +72,11 @@ void ModuleEmitter::count_refused(Builder& b, llvm::Value* control, llvm::Value*
   b.SetInsertPoint(done);
 }
 
-ModuleEmitter::TreePlace ModuleEmitter::nested_tree(Builder& b, llvm::Value* control, llvm::Value* state, llvm::Value* units) {
+ModuleEmitter::TreePlace ModuleEmitter::nested_tree(Builder& b, llvm::Value* worker, llvm::Value* control, llvm::Value* units) {
   const uint32_t stride = options.gpu->plan->task_stride, records = (options.gpu->plan->group_stride + stride - 1) / stride;
   llvm::BasicBlock *entry = b.GetInsertBlock(), *look = block(b, "look"), *take = block(b, "take"), *got = block(b, "got"), *full = block(b, "full"), *known = block(b, "known");
   llvm::Value* word = load(b, i64, control, offsetof(BendDeviceControl, launches), Region::Frame);
-  llvm::Value* parallel = b.CreateTrunc(get_state(b, state, kStateParallel), i1);
+  llvm::Value* parallel = b.CreateICmpNE(load(b, i32, worker, kDeviceWorkerLevels, Region::Frame), number(0));
   b.CreateCondBr(b.CreateAnd(parallel, b.CreateICmpNE(word, b.getInt64(0))), look, known);
   b.SetInsertPoint(look);
   llvm::Value* pool = b.CreateIntToPtr(word, ptr);
@@ -144,6 +149,7 @@ void LaunchEmitter::open(Builder& b, llvm::Value* control) {
   lists->setAlignment(llvm::Align(8));
   state_ = b.CreateAlloca(m_.state_type());
   goes_on_ = b.CreateAlloca(m_.i64);
+  m_.open_stack(b, state_);
   worker_ = worker;
   for (uint32_t at = 0; at < sizeof(BendDeviceThread); at += 8) m_.store(b, b.getInt64(0), lists, at, Region::Frame);
   m_.store(b, b.CreatePtrToInt(control, m_.i64), worker, kDeviceWorkerControl, Region::Frame);
@@ -153,7 +159,7 @@ void LaunchEmitter::open(Builder& b, llvm::Value* control) {
   m_.store(b, b.CreatePtrToInt(goes_on_, m_.i64), worker, kDeviceWorkerGoesOn, Region::Frame);
   m_.store(b, b.getInt64(0), goes_on_, 0, Region::Frame);
   llvm::Value* budget = m_.load(b, m_.i32, control, offsetof(BendDeviceControl, sequential_budget), Region::Frame);
-  m_.set_state(b, state_, kStateBudget, b.CreateSelect(b.CreateICmpEQ(budget, b.getInt32(0)), b.getInt32(~0u), budget));
+  budget_ = b.CreateSelect(b.CreateICmpEQ(budget, b.getInt32(0)), b.getInt32(kNoBudget), budget);
 }
 
 // What goes on from a frame or join takes its parent from there: the word read here is not looked at.
@@ -161,8 +167,10 @@ void LaunchEmitter::take(Builder& b, const Start& start, llvm::Value* parallel) 
   m_.set_state(b, state_, kStateParent, m_.load(b, m_.i64, start.record, offsetof(BendTaskRecord, parent), Region::Frame));
   m_.set_state(b, state_, kStateRecord, b.CreatePtrToInt(start.record, m_.i64));
   m_.set_state(b, state_, kStateSegment, m_.load(b, m_.i32, b.CreateInBoundsGEP(m_.i8, start.record, {start.segment_at}), 0, Region::Frame));
-  m_.set_state(b, state_, kStateSteps, b.getInt32(0));
-  m_.set_state(b, state_, kStateParallel, parallel);
+  // Every fork of the first task is launched, none of those that follow in its thread.
+  m_.store(b, b.CreateSelect(b.CreateICmpNE(parallel, b.getInt32(0)), b.getInt32(BEND_MODE_PARALLEL), b.getInt32(BEND_MODE_SEQUENTIAL)), worker_, kDeviceWorkerMode, Region::Frame);
+  m_.store(b, budget_, worker_, kDeviceWorkerBudget, Region::Frame);
+  m_.set_levels(b, worker_, state_, b.getInt32(0), true);   // of a join that goes on; a task's own are taken from its record
   m_.leave_pending(b, state_, b.getInt32(0), b.getInt32(0), false);
 }
 

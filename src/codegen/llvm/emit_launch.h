@@ -47,7 +47,7 @@ class LaunchEmitter {
 
   ModuleEmitter& m_;
   llvm::Function* kernel_ = nullptr;
-  llvm::Value *control_ = nullptr, *pool_ = nullptr, *worker_ = nullptr, *state_ = nullptr, *goes_on_ = nullptr;
+  llvm::Value *control_ = nullptr, *pool_ = nullptr, *worker_ = nullptr, *state_ = nullptr, *goes_on_ = nullptr, *budget_ = nullptr;
 };
 
 }  // namespace bendc::codegen

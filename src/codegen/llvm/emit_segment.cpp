@@ -19,7 +19,7 @@ using Region = ModuleEmitter::Region;
 llvm::StructType* ModuleEmitter::state_type() {
   if (!state_type_) {
     const MachinePlan& plan = *options.gpu->plan;
-    state_type_ = llvm::StructType::create(context, {i64, i64, i32, i32, i32, i32, i32, i32, i32, llvm::ArrayType::get(i32, plan.words32), llvm::ArrayType::get(i64, plan.words64)}, "BendMachine");
+    state_type_ = llvm::StructType::create(context, {i64, i64, ptr, i32, i32, i32, i32, i32, i32, llvm::ArrayType::get(i32, plan.words32), llvm::ArrayType::get(i64, plan.words64)}, "BendMachine");
   }
   return state_type_;
 }
@@ -69,53 +69,31 @@ void ModuleEmitter::store_field(Builder& b, TypeId type, LeafSpan leaves, llvm::
   for (size_t i = 0; i < layout.size(); ++i) store(b, leaves[i], record, offset + layout[i].offset, Region::Frame);
 }
 
+void ModuleEmitter::store_record(Builder& b, llvm::ArrayRef<TypeId> types, const flow::FieldsLayout& layout, LeafSpan leaves, llvm::Value* record) {
+  size_t next = 0;
+  for (size_t i = 0; i < types.size(); ++i) {
+    const size_t count = layouts.of(types[i]).leaves.size();
+    store_field(b, types[i], leaves.slice(next, count), record, layout.offsets[i]);
+    next += count;
+  }
+}
+
 void ModuleEmitter::next_segment(Builder& b, llvm::Value* state, uint32_t segment) { set_state(b, state, kStateSegment, number(segment)); }
 
-// `leaves` is the value of the task whose parent is in the state. Ends the block with `ret void`.
-void ModuleEmitter::machine_return(Builder& b, llvm::Value* worker, llvm::Value* state, TypeId type, LeafSpan leaves) {
-  llvm::Value* parent = get_state(b, state, kStateParent);
-  llvm::BasicBlock *root = block(b, "root"), *inner = block(b, "inner"), *join = block(b, "join"), *frame = block(b, "frame"), *last = block(b, "last"), *over = block(b, "over");
-  b.CreateCondBr(b.CreateICmpEQ(parent, llvm::ConstantInt::get(i64, 0)), root, inner, unlikely_);
-
-  b.SetInsertPoint(root);
-  llvm::Value* control = device_control(b, worker);
-  store_field(b, type, leaves, b.CreateIntToPtr(load(b, i64, control, offsetof(BendDeviceControl, result), Region::Frame), ptr), 0);
-  store(b, number(1), control, offsetof(BendDeviceControl, finished), Region::Frame);
-  b.CreateBr(over);
-
-  b.SetInsertPoint(inner);
-  b.CreateCondBr(b.CreateTrunc(parent, i1), join, frame);
-
-  b.SetInsertPoint(frame);
-  llvm::Value* waiting = b.CreateIntToPtr(parent, ptr);
-  llvm::Value* offset = load(b, i32, waiting, offsetof(BendFrame, slot), Region::Frame);
-  store_field(b, type, leaves, b.CreateInBoundsGEP(i8, waiting, {b.CreateZExt(offset, i64)}), 0);
-  set_state(b, state, kStateRecord, parent);
-  set_state(b, state, kStateSegment, load(b, i32, waiting, offsetof(BendFrame, segment), Region::Frame));
-  b.CreateRetVoid();
-
-  // The last child to arrive goes on with the continuation; it sees what the others have written.
-  b.SetInsertPoint(join);
-  llvm::Value* address = b.CreateAnd(parent, BEND_PARENT_ADDRESS);
-  llvm::Value* record = b.CreateIntToPtr(address, ptr);
-  store_field(b, type, leaves, b.CreateInBoundsGEP(i8, record, {b.CreateLShr(parent, BEND_PARENT_SLOT)}), 0);
-  device_fence(b);
-  llvm::Value* before = device_add(b, b.CreateConstGEP1_64(i8, record, offsetof(BendJoin, remaining)), llvm::ConstantInt::getSigned(i32, -1));
-  b.CreateCondBr(b.CreateICmpEQ(before, number(1)), last, over);
-  b.SetInsertPoint(last);
-  device_fence(b);
-  set_state(b, state, kStateRecord, address);
-  set_state(b, state, kStateSegment, load(b, i32, record, offsetof(BendJoin, segment), Region::Frame));
-  b.CreateRetVoid();
-
-  b.SetInsertPoint(over);
-  next_segment(b, state, BEND_SEGMENT_NONE);
+// `leaves` is the value of the function that runs; what waits for it takes it from the state. Ends the block with `ret void`.
+void ModuleEmitter::machine_return(Builder& b, llvm::Value* state, LeafSpan leaves) {
+  set_words(b, state, leaves);
+  llvm::Value* header = stack_place(b, state, b.CreateSub(get_state(b, state, kStateTop), number(4)));
+  set_state(b, state, kStateSegment, load(b, i32, header, 0, Region::Frame));
   b.CreateRetVoid();
 }
 
 // ---- segments ----
 
 namespace {
+// Turns of the machine that a bounded copy is counted for: it makes up to 256 calls (bounded_recursion.cpp), and the other lanes of its warp wait.
+constexpr uint32_t kCopySteps = 31;
+
 llvm::SmallVector<TypeId, 8> types_of(const flow::Module& module, FuncId func) {
   const std::vector<TypeId> types = param_types(module, func);
   return {types.begin(), types.end()};
@@ -158,11 +136,14 @@ void FuncEmitter::segment_return(LeafSpan leaves) {
 void FuncEmitter::finish_segment() {
   if (!return_block_) return;
   b_.SetInsertPoint(return_block_);
-  m_.machine_return(b_, worker_, state_, func_.result, returned_);
+  m_.machine_return(b_, state_, returned_);
 }
 
 void FuncEmitter::segment_tail(const flow::Node& node) {
   if (!m_.is_async(node.func)) {
+    if (m_.options.gpu->device->copy[node.func.index]) {
+      m_.set_state(b_, state_, kStateLeft, b_.CreateSub(m_.get_state(b_, state_, kStateLeft), b_.getInt32(kCopySteps)));
+    }
     segment_return(call(node.func, node.args));
     return;
   }
@@ -171,26 +152,17 @@ void FuncEmitter::segment_tail(const flow::Node& node) {
   b_.CreateRetVoid();
 }
 
-// The live values behind the results, in a frame or a join record.
-void FuncEmitter::store_live(const Cut& cut, const flow::Node& tail, llvm::Value* record) {
-  const std::span<const VarId> args = m_.flow.list(tail.args);
-  for (size_t i = cut.children.size(); i < args.size(); ++i) m_.store_field(b_, type(args[i]), value(args[i]), record, cut.payload.offsets[i]);
-}
-
 // A frame whose first child runs next in this thread.
 void FuncEmitter::enter_frame(const Cut& cut, const flow::Node& node) {
-  llvm::Value* frame = m_.alloc(b_, worker_, cut.frame_bytes);
-  m_.store(b_, m_.get_state(b_, state_, kStateParent), frame, offsetof(BendFrame, parent), Region::Frame);
-  m_.store(b_, b_.getInt32(cut.payload.offsets[0]), frame, offsetof(BendFrame, slot), Region::Frame);
-  m_.store(b_, b_.getInt32(cut.children.size() > 1 ? cut.next_child : cut.resume_frame), frame, offsetof(BendFrame, segment), Region::Frame);
+  const MachinePlan& plan = *m_.options.gpu->plan;
+  llvm::Value* frame = m_.push_frame(b_, worker_, state_, cut.frame_bytes, func_.result);
+  const uint32_t segment = cut.children.size() > 1 ? cut.next_child : cut.resume_frame;
+  m_.store(b_, b_.getInt64(plan.frame_header(cut, segment, func_.result)), frame, cut.frame_bytes - 8, Region::Frame);
   store_live(cut, m_.flow.nodes[node.next], frame);
-  for (size_t child = 1; child < cut.children.size(); ++child) {
-    const std::span<const VarId> args = m_.flow.list(node.calls[child].args);
-    for (size_t i = 0; i < args.size(); ++i) m_.store_field(b_, type(args[i]), value(args[i]), frame, cut.late[child - 1].offsets[i]);
-  }
-  m_.set_state(b_, state_, kStateParent, b_.CreatePtrToInt(frame, m_.i64));
+  for (size_t child = 1; child < cut.children.size(); ++child)
+    m_.store_record(b_, types_of(m_.flow, cut.children[child]), cut.late[child - 1], leaves_of(node.calls[child].args), frame);
   m_.set_words(b_, state_, leaves_of(cut.fork ? node.calls[0].args : node.expr.args));
-  m_.next_segment(b_, state_, m_.options.gpu->plan->run[cut.children[0].index]);
+  m_.next_segment(b_, state_, plan.run[cut.children[0].index]);
   b_.CreateRetVoid();
 }
 
@@ -201,67 +173,62 @@ void FuncEmitter::segment_cut(flow::NodeId id) {
   if (!cut.fork) return enter_frame(cut, node);
 
   llvm::BasicBlock *parallel = m_.block(b_, "parallel"), *append = m_.block(b_, "append"), *overflow = m_.block(b_, "overflow"), *sequential = m_.block(b_, "sequential");
-  llvm::Value* spent = b_.CreateICmpUGT(m_.get_state(b_, state_, kStateSteps), m_.get_state(b_, state_, kStateBudget));
-  b_.CreateCondBr(b_.CreateOr(spent, b_.CreateTrunc(m_.get_state(b_, state_, kStateParallel), m_.i1)), parallel, sequential);
+  llvm::Value* wanted = m_.is_spent(b_, state_);
+  // What loops says nothing by its number of segments.
+  if (cut.heavy) wanted = b_.CreateOr(wanted, b_.CreateICmpNE(m_.load(b_, m_.i32, worker_, kDeviceWorkerMode, Region::Frame), b_.getInt32(BEND_MODE_SEQUENTIAL)));
+  b_.CreateCondBr(wanted, parallel, sequential);
 
   b_.SetInsertPoint(parallel);
   llvm::Value* control = m_.device_control(b_, worker_);
-  llvm::Value* children = b_.getInt32(static_cast<uint32_t>(cut.children.size()));
+  const auto count = static_cast<uint32_t>(cut.children.size());
   if (cut.measure.valid()) {
     llvm::BasicBlock* large = m_.block(b_, "large");
     llvm::Value* threshold = m_.load(b_, m_.i64, control, offsetof(BendDeviceControl, threshold), Region::Frame);
     b_.CreateCondBr(b_.CreateICmpULT(scalar(cut.measure), threshold), sequential, large);
     b_.SetInsertPoint(large);
   }
-  const ModuleEmitter::ChildQueue to = m_.child_queue(b_, control, state_);
-  llvm::Value* first = m_.device_append(b_, to.cursor, static_cast<uint32_t>(cut.children.size()));
-  llvm::Value *capacity = to.capacity, *queue = to.records;
-  auto record = [&](llvm::Value* index) { return b_.CreateInBoundsGEP(m_.i8, queue, {b_.CreateMul(b_.CreateZExt(index, m_.i64), b_.getInt64(plan.task_stride))}); };
-  b_.CreateCondBr(b_.CreateICmpUGT(b_.CreateAdd(b_.CreateZExt(first, m_.i64), b_.CreateZExt(children, m_.i64)), b_.CreateZExt(capacity, m_.i64)), overflow, append, m_.unlikely());
+  const ModuleEmitter::Places places = m_.reserve_tasks(b_, worker_, control, count, append, overflow);
+  llvm::Value* nested = places.queue.nested;
 
-  // The queue is full: what was reserved below its end is marked empty.
   b_.SetInsertPoint(overflow);
-  for (uint32_t i = 0; i < cut.children.size(); ++i) {
-    llvm::BasicBlock *mark = m_.block(b_, "mark"), *marked = m_.block(b_, "marked");
-    llvm::Value* index = b_.CreateAdd(first, b_.getInt32(i));
-    // A counter past 2^32 would take more than 2^32 failed appends in one round.
-    b_.CreateCondBr(b_.CreateICmpULT(index, capacity), mark, marked);
-    b_.SetInsertPoint(mark);
-    m_.store(b_, b_.getInt32(BEND_SEGMENT_NONE), record(index), offsetof(BendTaskRecord, segment), Region::Frame);
-    b_.CreateBr(marked);
-    b_.SetInsertPoint(marked);
-  }
-  if (to.nested) {
+  m_.mark_empty(b_, places, count);
+  if (nested) {
     // A full pool: this task's forks stay in its thread.
-    m_.set_state(b_, state_, kStateParallel, b_.CreateSelect(to.nested, b_.getInt32(0), m_.get_state(b_, state_, kStateParallel)));
-    m_.count_refused(b_, control, to.nested);
+    llvm::BasicBlock *stay = m_.block(b_, "stay"), *kept = m_.block(b_, "kept");
+    b_.CreateCondBr(nested, stay, kept);
+    b_.SetInsertPoint(stay);
+    m_.set_levels(b_, worker_, state_, b_.getInt32(0), false);
+    b_.CreateBr(kept);
+    b_.SetInsertPoint(kept);
+    m_.count_refused(b_, control, nested);
   }
   b_.CreateBr(sequential);
 
   b_.SetInsertPoint(append);
+  llvm::Value* levels = m_.load(b_, m_.i32, worker_, kDeviceWorkerLevels, Region::Frame);
   llvm::Value* join = m_.alloc(b_, worker_, cut.join_bytes);
-  m_.store(b_, m_.get_state(b_, state_, kStateParent), join, offsetof(BendJoin, parent), Region::Frame);
-  m_.store(b_, children, join, offsetof(BendJoin, remaining), Region::Frame);
+  m_.store(b_, m_.deal_stack(b_, worker_, state_), join, offsetof(BendJoin, parent), Region::Frame);
+  m_.store(b_, m_.join_count(b_, count, levels), join, offsetof(BendJoin, remaining), Region::Frame);
   m_.store(b_, b_.getInt32(cut.resume_join), join, offsetof(BendJoin, segment), Region::Frame);
-  store_live(cut, m_.flow.nodes[node.next], join);
+  store_live(cut, m_.flow.nodes[node.next], b_.CreateConstInBoundsGEP1_64(m_.i8, join, BEND_JOIN_HEADER));
   llvm::Value* address = b_.CreatePtrToInt(join, m_.i64);
-  for (uint32_t i = 0; i < cut.children.size(); ++i) {
-    llvm::Value* task = record(b_.CreateAdd(first, b_.getInt32(i)));
-    m_.store(b_, b_.getInt32(plan.load[cut.children[i].index]), task, offsetof(BendTaskRecord, segment), Region::Frame);
-    m_.store(b_, b_.getInt32(0), task, offsetof(BendTaskRecord, flags), Region::Frame);
-    m_.store(b_, b_.CreateOr(address, uint64_t{1} | uint64_t{cut.payload.offsets[i]} << BEND_PARENT_SLOT), task, offsetof(BendTaskRecord, parent), Region::Frame);
-    const std::span<const VarId> args = m_.flow.list(node.calls[i].args);
-    const flow::FieldsLayout& layout = plan.task_payload.at(cut.children[i].index);
-    for (size_t a = 0; a < args.size(); ++a) m_.store_field(b_, type(args[a]), value(args[a]), task, layout.offsets[a]);
-  }
-  if (to.nested) {
-    m_.leave_pending(b_, state_, first, b_.CreateSelect(to.nested, children, b_.getInt32(0)), false);
+  llvm::Value* below = b_.CreateBinaryIntrinsic(llvm::Intrinsic::usub_sat, levels, b_.getInt32(1));
+  for (uint32_t i = 0; i < count; ++i)
+    m_.store_task(b_, m_.task_place(b_, places, i), cut.children[i], m_.parent_word(b_, address, cut, i), below, leaves_of(node.calls[i].args));
+  if (nested) {
+    m_.leave_pending(b_, state_, places.first, b_.CreateSelect(nested, b_.getInt32(count), b_.getInt32(0)), false);
   }
   m_.next_segment(b_, state_, BEND_SEGMENT_NONE);
   b_.CreateRetVoid();
 
   b_.SetInsertPoint(sequential);
   enter_frame(cut, node);
+}
+
+// The live values behind the results, in a frame or behind the header of a join record.
+void FuncEmitter::store_live(const Cut& cut, const flow::Node& tail, llvm::Value* record) {
+  const std::span<const VarId> args = m_.flow.list(tail.args);
+  for (size_t i = cut.children.size(); i < args.size(); ++i) m_.store_field(b_, type(args[i]), value(args[i]), record, cut.payload.offsets[i]);
 }
 
 }  // namespace bendc::codegen

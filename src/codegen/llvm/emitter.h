@@ -203,17 +203,39 @@ class ModuleEmitter {
     llvm::Value *cursor, *records, *capacity;
     llvm::Value* nested;                         // i1; null: the code has no nested launches
   };
-  [[nodiscard]] ChildQueue child_queue(Builder& b, llvm::Value* control, llvm::Value* state);
+  [[nodiscard]] ChildQueue round_queue(Builder& b, llvm::Value* control);
+  [[nodiscard]] ChildQueue child_queue(Builder& b, llvm::Value* worker, llvm::Value* control);
   void count_refused(Builder& b, llvm::Value* control, llvm::Value* nested);
   // A place in the pool of nested launches for a tree of `units` warp-tasks.
   struct TreePlace {
     llvm::Value* found;                          // i1
     llvm::Value *first, *record, *base;          // its number in the pool, the group, the number of its first result
   };
-  [[nodiscard]] TreePlace nested_tree(Builder& b, llvm::Value* control, llvm::Value* state, llvm::Value* units);
+  [[nodiscard]] TreePlace nested_tree(Builder& b, llvm::Value* worker, llvm::Value* control, llvm::Value* units);
   void leave_pending(Builder& b, llvm::Value* state, llvm::Value* first, llvm::Value* count, bool tree);
+  void store_record(Builder& b, llvm::ArrayRef<flow::TypeId> types, const flow::FieldsLayout& layout, LeafSpan leaves, llvm::Value* record);
   void next_segment(Builder& b, llvm::Value* state, uint32_t segment);
-  void machine_return(Builder& b, llvm::Value* worker, llvm::Value* state, flow::TypeId type, LeafSpan leaves);
+  void machine_return(Builder& b, llvm::Value* state, LeafSpan leaves);
+  // --- devices: a thread's stack of frames, and tasks (emit_stack.cpp) ---
+  void open_stack(Builder& b, llvm::Value* state);
+  void empty_stack(Builder& b, llvm::Value* state, flow::TypeId returns);
+  [[nodiscard]] llvm::Value* stack_place(Builder& b, llvm::Value* state, llvm::Value* offset);
+  [[nodiscard]] llvm::Value* push_frame(Builder& b, llvm::Value* worker, llvm::Value* state, uint32_t bytes, flow::TypeId returns);
+  [[nodiscard]] llvm::Value* deal_stack(Builder& b, llvm::Value* worker, llvm::Value* state);
+  struct Places {                                // of tasks
+    ChildQueue queue;
+    llvm::Value* first;
+  };
+  [[nodiscard]] Places reserve_tasks(Builder& b, llvm::Value* worker, llvm::Value* control, uint32_t count, llvm::BasicBlock* append, llvm::BasicBlock* overflow);
+  void mark_empty(Builder& b, const Places& places, uint32_t count);
+  [[nodiscard]] llvm::Value* task_place(Builder& b, const Places& places, uint32_t index);
+  [[nodiscard]] llvm::Value* parent_word(Builder& b, llvm::Value* address, const Cut& cut, uint32_t child);
+  void store_task(Builder& b, llvm::Value* task, flow::FuncId func, llvm::Value* parent, llvm::Value* levels, LeafSpan args);
+  [[nodiscard]] llvm::Value* is_spent(Builder& b, llvm::Value* state);
+  void set_levels(Builder& b, llvm::Value* worker, llvm::Value* state, llvm::Value* levels, bool begins);
+  [[nodiscard]] llvm::Value* join_count(Builder& b, uint32_t children, llvm::Value* levels);
+  [[nodiscard]] llvm::Value* is_last(Builder& b, llvm::Value* remaining);
+  [[nodiscard]] llvm::Value* relayed(Builder& b, llvm::Value* worker, llvm::Value* parent, flow::TypeId type);
 
   const flow::Module& flow;
   flow::Layouts layouts;
@@ -292,9 +314,25 @@ class ModuleEmitter {
   [[nodiscard]] llvm::Value* state_field(Builder& b, llvm::Value* state, unsigned field);
   void emit_call_segment(Builder& b, llvm::Value* worker, llvm::Value* state, flow::FuncId func);
   void emit_small_segment(Builder& b, llvm::Value* worker, llvm::Value* state, const Segment& segment);
+  [[nodiscard]] llvm::Value* move_stack(Builder& b, llvm::Value* worker, llvm::Value* state, bool deal);
+  [[nodiscard]] llvm::Function* move_stack_function(bool deal);
+  void each_frame(Builder& b, llvm::Value* stack, llvm::Value* from, const std::function<void(llvm::Value*, llvm::Value*)>& visit);
+  void switch_waiting(Builder& b, llvm::Value* header, llvm::BasicBlock* none, const std::function<void(const Cut&, uint32_t)>& visit);
+  [[nodiscard]] llvm::Value* spill_frame(Builder& b, llvm::Value* worker, llvm::Value* header, llvm::Value* frame, llvm::Value* place);
+  [[nodiscard]] llvm::Value* deal_frame(Builder& b, llvm::Value* worker, const Cut& cut, uint32_t child, llvm::Value* frame, llvm::Value* place, const Places& tasks, llvm::Value* levels);
+  void copy_words(Builder& b, llvm::Value* to, llvm::Value* from, llvm::Value* words);
+  void emit_next_child(Builder& b, llvm::Value* state, const Cut& cut, uint32_t child);
+  void emit_resume_frame(Builder& b, llvm::Value* state, const Cut& cut);
+  void emit_resume_join(Builder& b, llvm::Value* worker, llvm::Value* state, const Cut& cut, llvm::Value* join);
+  void emit_out(Builder& b, llvm::Value* worker, llvm::Value* state, flow::TypeId type);
+  void emit_relay(Builder& b, llvm::Value* worker, llvm::Value* state, flow::TypeId type, llvm::Value* join);
+  [[nodiscard]] uint32_t relay_bytes(flow::TypeId type);
   friend class LaunchEmitter;
-  llvm::Function* emit_machine();
-  llvm::Function* emit_round(llvm::Function* machine);
+  llvm::Function* emit_machine(bool all);
+  void take_next_task(Builder& b, llvm::Value* worker, llvm::Value* state, llvm::BasicBlock* none);
+  [[nodiscard]] llvm::Value* control_field(Builder& b, llvm::Type* type, llvm::Value* control, size_t offset);
+  [[nodiscard]] llvm::Value* load_relaxed(Builder& b, llvm::Type* type, llvm::Value* base, size_t offset);
+  llvm::Function* emit_round();
 
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> device_kinds_;   // by data and constructor
   std::vector<std::pair<flow::DataId, uint32_t>> device_kind_list_;

@@ -13,15 +13,17 @@
 
    Rules of a task
      tail g(args)         the same thread goes on with segment g.
-     call, or a fork while it runs sequentially: a BendFrame from the heap holds the continuation's segment and payload; the children run in
-                          this thread one after another. `ret v` with a frame as parent stores v and goes on there.
+     call, or a fork while it runs sequentially: a frame on the thread's own stack holds the continuation's segment and payload; the children
+                          run in this thread one after another. `ret v` goes on with the topmost frame; a full stack is moved to the heap, a
+                          BendFrame for each frame, and what they wait for comes with such a frame as parent.
      a fork in parallel:  a BendJoin from the heap; k children appended to OUT (one atomic a warp or block). `ret v` with a join as parent
                           stores v into its slot of the join's payload, then counts `remaining` down (acquire and release at device scope); the
                           last arriver goes on with the join's segment in the same thread.
      ret v, parent 0:     stores v as a value in memory (BendGpuEntry.result) at control->result, then finished = 1.
    A fork is parallel when mode is BEND_MODE_PARALLEL, or when the thread has gone through more than `budget` segments since it took its
    IN task (0: no budget): a skewed tree is so dealt out again instead of being finished by one thread. It is sequential when the forking
-   def has a size measure below `threshold`, and when OUT is full.
+   def has a size measure below `threshold`, and when OUT is full. With the children of a parallel fork all children go to OUT that have not begun and
+   wait on the thread's stack; the frames there become joins, or BendFrames when no child waits.
    OUT overflow: a thread that gets out positions p..p+k-1 with p + k > queue_capacity runs the fork sequentially and writes a record with
    segment BEND_SEGMENT_NONE into each of its positions below queue_capacity; out_count may end above the capacity, the reader takes the smaller.
 
@@ -30,8 +32,8 @@
    chunks of 32 neighbouring subtrees of the depth that a thread computes at once (the tree's grain), combined in the warp. A group of height h has
    2^(h - grain - 5 - wide) of them; `groups` hands out places for both the group and its warp-tasks by one atomic, so the bases of a round's groups
    ascend. Above a warp, results lie in `results`, one place a warp-task, and every 32 siblings have a counter in `counters`: the warp that arrives
-   last combines their results and goes on. Counters are zero between groups. The group's result goes to its parent as that of a task; a frame or
-   join that can go on then is appended to `resumes`, and is the next round's first work: its segment runs with the record itself.
+   last combines their results and goes on. Counters are zero between groups. The group's result goes to its parent, a join, as that of a task; a join
+   that can go on then is appended to `resumes`, and is the next round's first work: its segment runs with the record itself.
      emulated_flat(control, warp, warps)        the same for the host
    A group for which there is no place is written with tree BEND_TREE_NONE if its index has one, and the task forks.
 
@@ -63,6 +65,7 @@ extern "C" {
 #define BEND_DEVICE_CLASSES 17u          /* class c holds nodes of 8*c bytes, c = 2..16 */
 #define BEND_TASK_HEADER 16u             /* bytes before a task's payload */
 #define BEND_JOIN_HEADER 16u
+#define BEND_JOIN_LEVELS 24u
 #define BEND_PARENT_ADDRESS 0x0000FFFFFFFFFFFEull /* of a parent word that is a join */
 #define BEND_PARENT_SLOT 48u             /* bits 48..63 of a join's parent word: byte offset of the child's result in the join */
 #define BEND_KERNEL_NAME "bend_round"
@@ -75,28 +78,28 @@ extern "C" {
 #define BEND_LANE_BITS 5u
 #define BEND_WIDE_MOST 5u                /* most chunks a warp-task has: 2^5, one a lane */
 
-/* MIDDLE: as SEQUENTIAL with a small budget, but perfect trees become groups. */
+/* MIDDLE: a small budget; before it is spent, the first levels of forks of some tasks are parallel, and all forks that loop. Perfect trees become groups. */
 enum BendMode { BEND_MODE_PARALLEL = 0, BEND_MODE_SEQUENTIAL = 1, BEND_MODE_MIDDLE = 2 };
 
 /* One record of a queue: task_stride bytes (a multiple of 16), the payload is the C struct of the segment's parameters at offset 16. */
 typedef struct BendTaskRecord {
   uint32_t segment;                      /* BEND_SEGMENT_NONE: skip */
-  uint32_t flags;                        /* 0; free for generated code */
+  uint32_t levels;                       /* of forks below it that are dealt out at once in mode MIDDLE; 0 or more */
   uint64_t parent;                       /* 0 root; bit 0 set: join address | 1 | slot << 48; else a frame's address. slot: byte offset of the result's place */
 } BendTaskRecord;
 
 /* Both are followed by the payload: the C struct of the continuation segment's parameters (results first, then live values), and in a frame
-   by what generated code needs besides (arguments of children that have not run). At least 16-byte aligned. */
+   by what generated code needs besides (arguments of children that have not run). At least 8-byte aligned. */
 typedef struct BendJoin {
   uint64_t parent;                       /* of the forking task */
-  uint32_t remaining;                    /* atomic: children that have not returned */
+  uint32_t remaining;                    /* atomic: children that have not returned; from bit BEND_JOIN_LEVELS on the levels of what goes on here */
   uint32_t segment;                      /* the continuation */
 } BendJoin;
 
 typedef struct BendFrame {
   uint64_t parent;
-  uint32_t slot;                         /* byte offset of the place for the result of the child that runs now */
-  uint32_t segment;
+  uint32_t shape;                        /* generated code's own: how large, and where its value goes */
+  uint32_t segment;                      /* takes the value that the frame waits for */
 } BendFrame;
 
 /* A perfect tree to run; followed by the payload: the C struct of the def's parameters. */
@@ -164,7 +167,7 @@ typedef struct BendDeviceControl {
   uint64_t group_queue;                  /* address of group_capacity BendGroup, group_stride bytes each */
   uint64_t results;                      /* warp_capacity results, result_stride bytes each */
   uint64_t counters;                     /* warp_capacity u32 */
-  uint64_t in_resumes;                   /* addresses of frames and joins to go on with: the first in_resume_count works of a round */
+  uint64_t in_resumes;                   /* addresses of joins to go on with: the first in_resume_count works of a round */
   uint64_t out_resumes;
   uint32_t in_resume_count;
   uint32_t group_capacity;               /* 0: no groups */

@@ -9,10 +9,11 @@ namespace bendc::rt::gpu {
 
 namespace {
 
-// A frontier of four tasks a resident thread keeps threads busy while their tasks differ in length; 2048 segments are some tens of
-// microseconds, a few times what another round costs.
+// A frontier of four tasks a resident thread keeps threads busy while their tasks differ in length. 128 turns of the machine take some 30
+// microseconds, a few times what another round costs (docs/performance.md).
 constexpr uint32_t kTasksPerThread = 4;
-constexpr uint32_t kSequentialBudget = 2048;
+constexpr uint32_t kSequentialBudget = 512;
+constexpr uint32_t kMiddleBudget = 128;
 // Warp-tasks of a tree for each resident warp: enough for warps that end early to take more.
 constexpr uint32_t kWarpTasksPerWarp = 4;
 constexpr uint32_t kFirstRounds = 1;   // a perfect tree is one; a look costs 10 us, an empty round about 8
@@ -62,7 +63,8 @@ void fill_control(const Run* run, BendDeviceControl* c) {
   c->warp_capacity = space->warp_capacity;
   if (space->device)
     while (c->warps_log2 < 20 && 1u << c->warps_log2 < space->device->flat_blocks * (BEND_BLOCK_THREADS / BEND_LANES) * kWarpTasksPerWarp / 2) ++c->warps_log2;
-  c->middle = c->target;   // an empty range: what a budget between rounds and threads brings is not measured yet; the emulator has one
+  c->middle = 1;
+  c->middle_budget = kMiddleBudget;
   if (!space->device) emulate_limits(run, c);
   switch (run->config->fork) {
     case Fork::Auto: break;
@@ -88,8 +90,7 @@ void fill_control(const Run* run, BendDeviceControl* c) {
       c->sequential_budget = 0;
       break;
   }
-  c->mode = c->in_count >= c->target ? BEND_MODE_SEQUENTIAL : BEND_MODE_PARALLEL;
-  c->budget = c->mode == BEND_MODE_SEQUENTIAL ? c->sequential_budget : 0;
+  choose_mode(c);
 }
 
 bool emulate(Run* run) {

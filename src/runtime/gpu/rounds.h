@@ -4,6 +4,12 @@
 
 namespace bendc::rt::gpu {
 
+inline void choose_mode(BendDeviceControl* c) {
+  bool wide = c->in_count >= c->target, middle = c->in_count >= c->middle;
+  c->mode = wide ? BEND_MODE_SEQUENTIAL : middle ? BEND_MODE_MIDDLE : BEND_MODE_PARALLEL;
+  c->budget = wide ? c->sequential_budget : middle ? c->middle_budget : 0;
+}
+
 inline void flip(BendDeviceControl* c) {
   if (c->in_count == 0) return;
   c->rounds += 1;
@@ -25,9 +31,7 @@ inline void flip(BendDeviceControl* c) {
   uint64_t in = c->in_queue;
   c->in_queue = c->out_queue;
   c->out_queue = in;
-  bool wide = c->in_count >= c->target, middle = c->in_count >= c->middle;
-  c->mode = wide ? BEND_MODE_SEQUENTIAL : middle ? BEND_MODE_MIDDLE : BEND_MODE_PARALLEL;
-  c->budget = wide ? c->sequential_budget : middle ? c->middle_budget : 0;
+  choose_mode(c);
 }
 
 }  // namespace bendc::rt::gpu

@@ -1,0 +1,150 @@
+// A round: the kernel's loop over the tasks of the queue, and what a thread keeps of the heap from one round to the next.
+#include <llvm/IR/IntrinsicsNVPTX.h>
+
+#include <cstddef>
+
+#include "codegen/gpu/machine_plan.h"
+#include "codegen/llvm/device.h"
+#include "codegen/llvm/emitter.h"
+#include "runtime/gpu/device_abi.h"
+
+namespace bendc::codegen {
+
+// log2 of the distance of a thread record's words, in words.
+uint32_t ModuleEmitter::device_record_shift() const { return options.target == TargetKind::Device && !options.launches ? BEND_LANE_BITS : 0; }
+
+llvm::Value* ModuleEmitter::open_device_thread(Builder& b, llvm::Value* control, llvm::Value* thread, llvm::Value*& own_record) {
+  llvm::BasicBlock& top = b.GetInsertBlock()->getParent()->getEntryBlock();
+  Builder entry(&top, top.begin());
+  llvm::AllocaInst* worker = entry.CreateAlloca(i8, number(kDeviceWorkerBytes));
+  worker->setAlignment(llvm::Align(8));
+  const uint32_t shift = device_record_shift();
+  llvm::Value* records = load(b, i64, control, offsetof(BendDeviceControl, threads), Region::Frame);
+  llvm::Value* warp = b.CreateMul(b.CreateZExt(b.CreateLShr(thread, shift), i64), llvm::ConstantInt::get(i64, sizeof(BendDeviceThread) << shift));
+  llvm::Value* lane = b.CreateMul(b.CreateZExt(b.CreateAnd(thread, (1u << shift) - 1), i64), llvm::ConstantInt::get(i64, 8));
+  llvm::Value* own = b.CreateAdd(b.CreateAdd(records, warp), lane);
+  own_record = b.CreateIntToPtr(own, ptr);
+  store(b, b.CreatePtrToInt(control, i64), worker, kDeviceWorkerControl, Region::Frame);
+  store(b, own, worker, kDeviceWorkerThread, Region::Frame);
+  store(b, llvm::ConstantInt::get(i64, 0), worker, kDeviceWorkerGoesOn, Region::Frame);
+  store(b, load(b, i64, own_record, offsetof(BendDeviceThread, bump) << shift, Region::Frame), worker, kDeviceWorkerBump, Region::Frame);
+  store(b, load(b, i64, own_record, offsetof(BendDeviceThread, limit) << shift, Region::Frame), worker, kDeviceWorkerLimit, Region::Frame);
+  return worker;
+}
+
+void ModuleEmitter::close_device_thread(Builder& b, llvm::Value* worker, llvm::Value* own_record) {
+  const uint32_t shift = device_record_shift();
+  store(b, load(b, i64, worker, kDeviceWorkerBump, Region::Frame), own_record, offsetof(BendDeviceThread, bump) << shift, Region::Frame);
+  store(b, load(b, i64, worker, kDeviceWorkerLimit, Region::Frame), own_record, offsetof(BendDeviceThread, limit) << shift, Region::Frame);
+}
+
+llvm::Value* ModuleEmitter::control_field(Builder& b, llvm::Type* type, llvm::Value* control, size_t offset) {
+  return load(b, type, control, static_cast<uint32_t>(offset), Region::Frame);
+}
+
+// A word that other threads write while this one runs.
+llvm::Value* ModuleEmitter::load_relaxed(Builder& b, llvm::Type* type, llvm::Value* base, size_t offset) {
+  llvm::LoadInst* word = b.CreateAlignedLoad(type, b.CreateConstGEP1_64(i8, base, offset), llvm::Align(type->getIntegerBitWidth() / 8));
+  word->setAtomic(llvm::AtomicOrdering::Monotonic, device_scope());
+  return word;
+}
+
+// The thread's next task of the round, by stride; to `none` when there is none, or some thread has failed.
+void ModuleEmitter::take_next_task(Builder& b, llvm::Value* worker, llvm::Value* state, llvm::BasicBlock* none) {
+  llvm::Value* control = device_control(b, worker);
+  llvm::BasicBlock *look = block(b, "look"), *take = block(b, "take"), *run = block(b, "run");
+  llvm::Value* index = b.CreateAdd(load(b, i32, worker, kDeviceWorkerIndex, Region::Frame), load(b, i32, worker, kDeviceWorkerStride, Region::Frame));
+  store(b, index, worker, kDeviceWorkerIndex, Region::Frame);
+  b.CreateCondBr(b.CreateICmpULT(index, control_field(b, i32, control, offsetof(BendDeviceControl, in_count))), look, none);
+  b.SetInsertPoint(look);
+  b.CreateCondBr(b.CreateICmpEQ(load_relaxed(b, i64, control, offsetof(BendDeviceControl, error)), llvm::ConstantInt::get(i64, 0)), take, none);
+  b.SetInsertPoint(take);
+  llvm::Value* fresh = index;
+  if (!options.gpu->plan->trees.empty()) {
+    // Joins whose awaited tree has come: their own segment goes on.
+    llvm::BasicBlock *resume = block(b, "resume"), *begin = block(b, "begin");
+    llvm::Value* resumes = control_field(b, i32, control, offsetof(BendDeviceControl, in_resume_count));
+    fresh = b.CreateSub(index, resumes);
+    b.CreateCondBr(b.CreateICmpULT(index, resumes), resume, begin);
+    b.SetInsertPoint(resume);
+    llvm::Value* list = b.CreateIntToPtr(control_field(b, i64, control, offsetof(BendDeviceControl, in_resumes)), ptr);
+    llvm::Value* waiting = load(b, i64, b.CreateInBoundsGEP(i64, list, {b.CreateZExt(index, i64)}), 0, Region::Frame);
+    set_state(b, state, kStateRecord, waiting);
+    set_state(b, state, kStateSegment, load(b, i32, b.CreateIntToPtr(waiting, ptr), offsetof(BendJoin, segment), Region::Frame));
+    // As a task without levels; the join's own are taken when it goes on.
+    set_levels(b, worker, state, number(0), true);
+    b.CreateBr(run);
+    b.SetInsertPoint(begin);
+  }
+  llvm::Value* queue = b.CreateIntToPtr(control_field(b, i64, control, offsetof(BendDeviceControl, in_queue)), ptr);
+  llvm::Value* task = b.CreateInBoundsGEP(i8, queue, {b.CreateMul(b.CreateZExt(fresh, i64), llvm::ConstantInt::get(i64, options.gpu->plan->task_stride))});
+  set_state(b, state, kStateParent, load(b, i64, task, offsetof(BendTaskRecord, parent), Region::Frame));
+  set_state(b, state, kStateRecord, b.CreatePtrToInt(task, i64));
+  set_state(b, state, kStateSegment, load(b, i32, task, offsetof(BendTaskRecord, segment), Region::Frame));
+  b.CreateBr(run);
+  b.SetInsertPoint(run);
+}
+
+// What one thread does in a round. A lane whose task has ended takes the next one inside the machine's loop; in a loop around that it would wait
+// until the tasks of all lanes have ended. Where segments loop, it does wait: lanes that begin their tasks together walk their arrays together
+// (coalesce_loops).
+llvm::Function* ModuleEmitter::emit_round() {
+  const bool gpu = options.target == TargetKind::Device;
+  const bool together = options.gpu->plan->loops;
+  llvm::Function* machine = emit_machine(!together);
+  llvm::SmallVector<llvm::Type*, 3> params{ptr};
+  if (!gpu) params.append({i32, i32});
+  llvm::Function* round = llvm::Function::Create(llvm::FunctionType::get(void_type, params, false), gpu ? llvm::GlobalValue::ExternalLinkage : llvm::GlobalValue::InternalLinkage,
+                                                 gpu ? BEND_KERNEL_NAME : "bend.emulated_round", ir);
+  mark_function(round);
+  Builder b(llvm::BasicBlock::Create(context, "entry", round));
+  llvm::Value *control = round->getArg(0), *thread = nullptr, *threads = nullptr;
+  if (gpu) {
+    round->setCallingConv(llvm::CallingConv::PTX_Kernel);
+    round->addFnAttr("nvvm.maxntid", std::to_string(BEND_BLOCK_THREADS));
+    auto special = [&](llvm::Intrinsic::ID id) { return b.CreateIntrinsic(i32, id, {}); };
+    llvm::Value* size = number(BEND_BLOCK_THREADS);
+    thread = b.CreateAdd(b.CreateMul(special(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x), size), special(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x));
+    threads = b.CreateMul(special(llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x), size);
+  } else {
+    thread = round->getArg(1);
+    threads = round->getArg(2);
+  }
+  // Most threads of a narrow round have nothing to do and touch nothing.
+  llvm::BasicBlock *some = block(b, "some"), *none = block(b, "none");
+  b.CreateCondBr(b.CreateICmpULT(thread, control_field(b, i32, control, offsetof(BendDeviceControl, in_count))), some, none);
+  b.SetInsertPoint(none);
+  b.CreateRetVoid();
+  b.SetInsertPoint(some);
+  llvm::Value* own_record = nullptr;
+  llvm::Value* worker = open_device_thread(b, control, thread, own_record);
+  Builder top(&round->getEntryBlock(), round->getEntryBlock().begin());
+  llvm::AllocaInst* state = top.CreateAlloca(state_type());
+  open_stack(b, state);
+  llvm::Value* mode = control_field(b, i32, control, offsetof(BendDeviceControl, mode));
+  llvm::Value* budget = control_field(b, i32, control, offsetof(BendDeviceControl, budget));
+  llvm::Value* most = b.CreateSelect(b.CreateICmpEQ(mode, number(BEND_MODE_PARALLEL)), number(0), number(kNoBudget));
+  store(b, mode, worker, kDeviceWorkerMode, Region::Frame);
+  store(b, b.CreateSelect(b.CreateICmpEQ(budget, number(0)), most, budget), worker, kDeviceWorkerBudget, Region::Frame);
+  store(b, number(0), worker, kDeviceWorkerLevels, Region::Frame);
+  store(b, b.CreateSub(thread, threads), worker, kDeviceWorkerIndex, Region::Frame);
+  store(b, threads, worker, kDeviceWorkerStride, Region::Frame);
+  set_state(b, state, kStateSegment, number(BEND_SEGMENT_NONE));
+  set_state(b, state, kStateLeft, number(0));
+  if (together) {
+    llvm::BasicBlock *next = block(b, "next"), *done = block(b, "done");
+    b.CreateBr(next);
+    b.SetInsertPoint(next);
+    take_next_task(b, worker, state, done);
+    b.CreateCall(machine, {worker, state});
+    b.CreateBr(next);
+    b.SetInsertPoint(done);
+  } else {
+    b.CreateCall(machine, {worker, state});
+  }
+  close_device_thread(b, worker, own_record);
+  b.CreateRetVoid();
+  return round;
+}
+
+}  // namespace bendc::codegen

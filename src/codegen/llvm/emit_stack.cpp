@@ -1,0 +1,448 @@
+// A device thread's stack of frames. What waits for a value inside the task that runs lies there: results of children, live values, arguments of
+// children that have not begun, and on top a header (machine_plan.h). The stack is memory of the thread alone, which a device interleaves by lanes,
+// so lanes that go through equal trees touch one line together; frames of the heap are 32 lines.
+//
+//   stack: bottom header | payload, header | payload, header        top: behind the last header
+//
+// Frames leave the stack in two ways, oldest last. *Spilled* to the heap, each to a BendFrame that comes back alone. *Dealt out*, when the task's
+// forks become parallel or the stack is full: a frame whose fork has children that have not begun becomes a join record, its children tasks of the
+// next round, the others are spilled. So a task whose time is over gives away the large subtrees at the bottom of its stack, not just the next small
+// one. What lies n frames below the top is taken to have n levels that are worth dealing out: those above it took the task's time.
+#include <cstddef>
+
+#include "codegen/gpu/machine_plan.h"
+#include "codegen/llvm/device.h"
+#include "codegen/llvm/emitter.h"
+#include "runtime/gpu/device_abi.h"
+
+namespace bendc::codegen {
+
+using flow::FuncId;
+using flow::TypeId;
+
+namespace {
+constexpr uint32_t kWord = 8;
+constexpr uint64_t kSizeMask = 0xFFFF;
+static_assert(offsetof(BendFrame, segment) == offsetof(BendFrame, shape) + 4, "both are one word, a frame's header");
+}  // namespace
+
+llvm::Value* ModuleEmitter::stack_place(Builder& b, llvm::Value* state, llvm::Value* offset) {
+  return b.CreateInBoundsGEP(i8, get_state(b, state, kStateStack), {b.CreateZExt(offset, i64)});
+}
+
+// The thread's stack, for the state.
+void ModuleEmitter::open_stack(Builder& b, llvm::Value* state) {
+  llvm::BasicBlock& top = b.GetInsertBlock()->getParent()->getEntryBlock();
+  Builder entry(&top, top.begin());
+  llvm::AllocaInst* stack = entry.CreateAlloca(i8, number(options.gpu->plan->stack_bytes), "stack");
+  stack->setAlignment(llvm::Align(16));
+  set_state(b, state, kStateStack, stack);
+}
+
+// An empty stack: what a function with this result returns goes out of the thread.
+void ModuleEmitter::empty_stack(Builder& b, llvm::Value* state, TypeId returns) {
+  store(b, llvm::ConstantInt::get(i64, options.gpu->plan->bottom_header(returns)), get_state(b, state, kStateStack), 0, Region::Frame);
+  set_state(b, state, kStateTop, number(kWord));
+}
+
+// Room for `bytes` more; gives the place where they start.
+llvm::Value* ModuleEmitter::push_frame(Builder& b, llvm::Value* worker, llvm::Value* state, uint32_t bytes, TypeId returns) {
+  llvm::BasicBlock *full = block(b, "full"), *room = block(b, "room");
+  llvm::Value* end = b.CreateAdd(get_state(b, state, kStateTop), number(bytes));
+  b.CreateCondBr(b.CreateICmpUGT(end, number(options.gpu->plan->stack_bytes)), full, room, unlikely_);
+  b.SetInsertPoint(full);
+  // A task with a budget gives its forks away, the others keep the order of one thread.
+  llvm::BasicBlock *deal = block(b, "deal"), *spill = block(b, "spill"), *moved = block(b, "moved");
+  b.CreateCondBr(b.CreateICmpNE(load(b, i32, worker, kDeviceWorkerBudget, Region::Frame), number(kNoBudget)), deal, spill);
+  b.SetInsertPoint(deal);
+  set_state(b, state, kStateParent, deal_stack(b, worker, state));
+  b.CreateBr(moved);
+  b.SetInsertPoint(spill);
+  set_state(b, state, kStateParent, move_stack(b, worker, state, false));
+  b.CreateBr(moved);
+  b.SetInsertPoint(moved);
+  empty_stack(b, state, returns);
+  b.CreateBr(room);
+  b.SetInsertPoint(room);
+  llvm::Value* start = get_state(b, state, kStateTop);
+  set_state(b, state, kStateTop, b.CreateAdd(start, number(bytes)));
+  return stack_place(b, state, start);
+}
+
+// Frames to the heap; gives the parent word of what runs now.
+llvm::Value* ModuleEmitter::move_stack(Builder& b, llvm::Value* worker, llvm::Value* state, bool deal) {
+  llvm::Function* function = move_stack_function(deal);
+  llvm::CallInst* call = b.CreateCall(function, {worker, get_state(b, state, kStateStack), get_state(b, state, kStateTop), get_state(b, state, kStateParent)});
+  call->setCallingConv(function->getCallingConv());
+  return call;
+}
+
+// The parent word of what runs now once its task has ended: frames of the stack are dealt out.
+llvm::Value* ModuleEmitter::deal_stack(Builder& b, llvm::Value* worker, llvm::Value* state) {
+  llvm::BasicBlock *entry = b.GetInsertBlock(), *some = block(b, "frames"), *dealt = block(b, "dealt");
+  llvm::Value* parent = get_state(b, state, kStateParent);
+  b.CreateCondBr(b.CreateICmpUGT(get_state(b, state, kStateTop), number(kWord)), some, dealt);
+  std::vector<std::pair<llvm::BasicBlock*, llvm::Value*>> parents{{entry, parent}};
+  auto move = [&](bool deal) {
+    llvm::Value* moved = move_stack(b, worker, state, deal);
+    parents.emplace_back(b.GetInsertBlock(), moved);
+    b.CreateBr(dealt);
+  };
+  b.SetInsertPoint(some);
+  if (options.launches) {
+    // Tasks that are launched are children of one grid: those of other forks stay in their frames.
+    llvm::BasicBlock *nested = block(b, "nested"), *rounds = block(b, "rounds");
+    b.CreateCondBr(b.CreateICmpNE(load(b, i64, device_control(b, worker), offsetof(BendDeviceControl, launches), Region::Frame), llvm::ConstantInt::get(i64, 0)), nested, rounds);
+    b.SetInsertPoint(nested);
+    move(false);
+    b.SetInsertPoint(rounds);
+  }
+  move(true);
+  b.SetInsertPoint(dealt);
+  llvm::PHINode* out = b.CreatePHI(i64, static_cast<unsigned>(parents.size()));
+  for (const auto& [from, word] : parents) out->addIncoming(word, from);
+  return out;
+}
+
+void ModuleEmitter::copy_words(Builder& b, llvm::Value* to, llvm::Value* from, llvm::Value* words) {
+  llvm::BasicBlock *some = block(b, "words"), *done = block(b, "copied");
+  b.CreateCondBr(b.CreateICmpNE(words, llvm::ConstantInt::get(i64, 0)), some, done);
+  b.SetInsertPoint(some);
+  device_loop(b, words, [&](Builder& body, llvm::Value* index) {
+    auto at = [&](llvm::Value* base) { return body.CreateInBoundsGEP(i64, base, {index}); };
+    store(body, load(body, i64, at(from), 0, Region::Frame), at(to), 0, Region::Frame);
+  });
+  b.CreateBr(done);
+  b.SetInsertPoint(done);
+}
+
+// visit(builder, header, base) for each frame of a stack, the topmost first; it leaves the builder where the next one is to follow.
+void ModuleEmitter::each_frame(Builder& b, llvm::Value* stack, llvm::Value* from, const std::function<void(llvm::Value*, llvm::Value*)>& visit) {
+  llvm::BasicBlock *entry = b.GetInsertBlock(), *loop = block(b, "loop"), *frame = block(b, "frame"), *done = block(b, "done");
+  b.CreateBr(loop);
+  b.SetInsertPoint(loop);
+  llvm::PHINode* top = b.CreatePHI(i32, 2);
+  top->addIncoming(from, entry);
+  b.CreateCondBr(b.CreateICmpUGT(top, number(kWord)), frame, done);
+  b.SetInsertPoint(frame);
+  llvm::Value* header = load(b, i64, b.CreateInBoundsGEP(i8, stack, {b.CreateZExt(b.CreateSub(top, number(kWord)), i64)}), 0, Region::Frame);
+  llvm::Value* below = b.CreateSub(top, b.CreateShl(b.CreateTrunc(b.CreateAnd(header, kSizeMask), i32), 3));
+  visit(header, b.CreateInBoundsGEP(i8, stack, {b.CreateZExt(below, i64)}));
+  top->addIncoming(below, b.GetInsertBlock());
+  b.CreateBr(loop);
+  b.SetInsertPoint(done);
+}
+
+// One case for each way in which a frame can have children that have not begun, which are those from `child` on.
+void ModuleEmitter::switch_waiting(Builder& b, llvm::Value* header, llvm::BasicBlock* none, const std::function<void(const Cut&, uint32_t)>& visit) {
+  llvm::SwitchInst* cases = b.CreateSwitch(b.CreateTrunc(b.CreateLShr(header, 32), i32), none);
+  for (const Cut& cut : options.gpu->plan->cuts) {
+    for (uint32_t child = 1; child < cut.children.size(); ++child) {
+      llvm::BasicBlock* arm = block(b, "fork");
+      cases->addCase(llvm::cast<llvm::ConstantInt>(number(cut.next_child + child - 1)), arm);
+      b.SetInsertPoint(arm);
+      visit(cut, child);
+    }
+  }
+}
+
+// A frame to the heap; gives the place of its parent. `place`: of the word that names it.
+llvm::Value* ModuleEmitter::spill_frame(Builder& b, llvm::Value* worker, llvm::Value* header, llvm::Value* frame, llvm::Value* place) {
+  llvm::Value* words = b.CreateAnd(header, kSizeMask);
+  llvm::Function* allocate = device_alloc_bytes();
+  llvm::CallInst* node = b.CreateCall(allocate, {worker, b.CreateAdd(b.CreateShl(words, 3), llvm::ConstantInt::get(i64, sizeof(BendFrame) - kWord))});
+  node->setCallingConv(allocate->getCallingConv());
+  store(b, b.CreatePtrToInt(node, i64), place, 0, Region::Frame);
+  store(b, header, node, offsetof(BendFrame, shape), Region::Frame);
+  copy_words(b, b.CreateConstInBoundsGEP1_64(i8, node, sizeof(BendFrame)), frame, b.CreateSub(words, llvm::ConstantInt::get(i64, 1)));
+  return b.CreateConstInBoundsGEP1_64(i8, node, offsetof(BendFrame, parent));
+}
+
+// (worker, stack, top, parent) -> the parent of what runs now.
+llvm::Function* ModuleEmitter::move_stack_function(bool deal) {
+  llvm::FunctionType* type = llvm::FunctionType::get(i64, {ptr, ptr, i32, i64}, false);
+  return helper(deal ? "bend.deal" : "bend.spill", type, [&](llvm::Function* fn, Builder& b) {
+    fn->addFnAttr(llvm::Attribute::NoInline);
+    llvm::Value *worker = fn->getArg(0), *stack = fn->getArg(1), *top = fn->getArg(2), *parent = fn->getArg(3);
+    Builder entry(b.GetInsertBlock(), b.GetInsertBlock()->begin());
+    llvm::AllocaInst *out = entry.CreateAlloca(i64), *place = entry.CreateAlloca(ptr), *next = entry.CreateAlloca(i32), *depth = entry.CreateAlloca(i32);
+    b.CreateStore(out, place);
+    ChildQueue queue{};
+    if (deal) {
+      // One atomic for all tasks of the stack.
+      b.CreateStore(number(0), next);
+      each_frame(b, stack, top, [&](llvm::Value* header, llvm::Value*) {
+        llvm::BasicBlock* counted = block(b, "counted");
+        switch_waiting(b, header, counted, [&](const Cut& cut, uint32_t child) {
+          b.CreateStore(b.CreateAdd(b.CreateLoad(i32, next), number(cut.children.size() - child)), next);
+          b.CreateBr(counted);
+        });
+        b.SetInsertPoint(counted);
+      });
+      llvm::Value* count = b.CreateLoad(i32, next);
+      queue = round_queue(b, device_control(b, worker));
+      llvm::Value* first = device_add(b, queue.cursor, count);
+      llvm::Value* end = b.CreateAdd(b.CreateZExt(first, i64), b.CreateZExt(count, i64));
+      llvm::BasicBlock *full = block(b, "full"), *mark = block(b, "mark"), *each = block(b, "each"), *room = block(b, "room");
+      llvm::BasicBlock* asked = b.GetInsertBlock();
+      b.CreateCondBr(b.CreateICmpUGT(end, b.CreateZExt(queue.capacity, i64)), mark, room, unlikely_);
+      // No room for all: what was reserved below the queue's end holds no task, and the frames keep their children.
+      b.SetInsertPoint(mark);
+      llvm::PHINode* index = b.CreatePHI(i32, 2);
+      index->addIncoming(first, asked);
+      b.CreateCondBr(b.CreateAnd(b.CreateICmpULT(index, queue.capacity), b.CreateICmpULT(b.CreateSub(index, first), count)), each, full);
+      b.SetInsertPoint(each);
+      store(b, number(BEND_SEGMENT_NONE), task_place(b, {queue, index}, 0), offsetof(BendTaskRecord, segment), Region::Frame);
+      index->addIncoming(b.CreateAdd(index, number(1)), each);
+      b.CreateBr(mark);
+      b.SetInsertPoint(full);
+      llvm::CallInst* spilled = b.CreateCall(move_stack_function(false), {worker, stack, top, parent});
+      spilled->setCallingConv(move_stack_function(false)->getCallingConv());
+      b.CreateRet(spilled);
+      b.SetInsertPoint(room);
+      b.CreateStore(first, next);
+      b.CreateStore(number(0), depth);
+    }
+    each_frame(b, stack, top, [&](llvm::Value* header, llvm::Value* frame) {
+      llvm::BasicBlock *spill = block(b, "spill"), *moved = block(b, "moved");
+      llvm::Value* named = b.CreateLoad(ptr, place);
+      if (deal) {
+        llvm::Value *index = b.CreateLoad(i32, next), *levels = b.CreateLoad(i32, depth);
+        b.CreateStore(b.CreateAdd(levels, number(1)), depth);
+        switch_waiting(b, header, spill, [&](const Cut& cut, uint32_t child) {
+          b.CreateStore(deal_frame(b, worker, cut, child, frame, named, {queue, index}, levels), place);
+          b.CreateStore(b.CreateAdd(index, number(cut.children.size() - child)), next);
+          b.CreateBr(moved);
+        });
+      } else {
+        b.CreateBr(spill);
+      }
+      b.SetInsertPoint(spill);
+      b.CreateStore(spill_frame(b, worker, header, frame, named), place);
+      b.CreateBr(moved);
+      b.SetInsertPoint(moved);
+    });
+    store(b, parent, b.CreateLoad(ptr, place), 0, Region::Frame);
+    b.CreateRet(load(b, i64, out, 0, Region::Frame));
+  });
+}
+
+// A frame that waits for child `child` - 1 becomes a join record, the children from `child` on tasks. Gives the place of the join's parent.
+llvm::Value* ModuleEmitter::deal_frame(Builder& b, llvm::Value* worker, const Cut& cut, uint32_t child, llvm::Value* frame, llvm::Value* place, const Places& tasks, llvm::Value* levels) {
+  const uint32_t count = static_cast<uint32_t>(cut.children.size()) - child;
+  llvm::Value* join = alloc(b, worker, cut.join_bytes);
+  llvm::Value* address = b.CreatePtrToInt(join, i64);
+  store(b, parent_word(b, address, cut, child - 1), place, 0, Region::Frame);
+  store(b, join_count(b, count + 1, levels), join, offsetof(BendJoin, remaining), Region::Frame);
+  store(b, number(cut.resume_join), join, offsetof(BendJoin, segment), Region::Frame);
+  copy_words(b, b.CreateConstInBoundsGEP1_64(i8, join, BEND_JOIN_HEADER), frame, llvm::ConstantInt::get(i64, cut.payload.bytes / kWord));
+  for (uint32_t i = 0; i < count; ++i) {
+    const FuncId func = cut.children[child + i];
+    const std::vector<TypeId> types = param_types(flow, func);
+    store_task(b, task_place(b, tasks, i), func, parent_word(b, address, cut, child + i), levels, load_record(b, types, cut.late[child + i - 1], frame));
+  }
+  return b.CreateConstInBoundsGEP1_64(i8, join, offsetof(BendJoin, parent));
+}
+
+// ---- tasks ----
+
+llvm::Value* ModuleEmitter::is_spent(Builder& b, llvm::Value* state) { return b.CreateICmpSLT(get_state(b, state, kStateLeft), number(0)); }
+
+// Levels of a task that begins, or of a join or anything else that goes on in one, as the round's mode takes them.
+void ModuleEmitter::set_levels(Builder& b, llvm::Value* worker, llvm::Value* state, llvm::Value* levels, bool begins) {
+  llvm::Value* left = nullptr;
+  if (begins) {
+    left = load(b, i32, worker, kDeviceWorkerBudget, Region::Frame);
+  } else {
+    left = get_state(b, state, kStateLeft);
+    llvm::Value* at_once = b.CreateICmpNE(load(b, i32, worker, kDeviceWorkerLevels, Region::Frame), number(0));
+    left = b.CreateSelect(at_once, b.CreateAdd(left, number(kForksAtOnce)), left);
+  }
+  llvm::Value* mode = load(b, i32, worker, kDeviceWorkerMode, Region::Frame);
+  llvm::Value* all = b.CreateSelect(b.CreateICmpEQ(mode, number(BEND_MODE_PARALLEL)), number(~0u), levels);
+  llvm::Value* taken = b.CreateSelect(b.CreateICmpEQ(mode, number(BEND_MODE_SEQUENTIAL)), number(0), all);
+  store(b, taken, worker, kDeviceWorkerLevels, Region::Frame);
+  set_state(b, state, kStateLeft, b.CreateSelect(b.CreateICmpNE(taken, number(0)), b.CreateSub(left, number(kForksAtOnce)), left));
+}
+
+// The first value of a join's `remaining`.
+llvm::Value* ModuleEmitter::join_count(Builder& b, uint32_t children, llvm::Value* levels) {
+  llvm::Value* most = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, levels, number(0xFF));
+  return b.CreateOr(b.CreateShl(most, BEND_JOIN_LEVELS), number(children));
+}
+
+llvm::Value* ModuleEmitter::is_last(Builder& b, llvm::Value* remaining) { return b.CreateICmpEQ(b.CreateAnd(remaining, (1u << BEND_JOIN_LEVELS) - 1), number(1)); }
+
+// The parent word of a child: its place in the join record at `address`.
+llvm::Value* ModuleEmitter::parent_word(Builder& b, llvm::Value* address, const Cut& cut, uint32_t child) {
+  return b.CreateOr(address, uint64_t{1} | uint64_t{BEND_JOIN_HEADER + cut.payload.offsets[child]} << BEND_PARENT_SLOT);
+}
+
+// Places for `count` tasks, where the task's forks go now; in `overflow` there is not room for all of them. Ends the block.
+ModuleEmitter::Places ModuleEmitter::reserve_tasks(Builder& b, llvm::Value* worker, llvm::Value* control, uint32_t count, llvm::BasicBlock* append, llvm::BasicBlock* overflow) {
+  const ChildQueue to = child_queue(b, worker, control);
+  llvm::Value* first = device_append(b, to.cursor, count);
+  llvm::Value* end = b.CreateAdd(b.CreateZExt(first, i64), llvm::ConstantInt::get(i64, count));
+  b.CreateCondBr(b.CreateICmpUGT(end, b.CreateZExt(to.capacity, i64)), overflow, append, unlikely_);
+  return {to, first};
+}
+
+llvm::Value* ModuleEmitter::task_place(Builder& b, const Places& places, uint32_t index) {
+  llvm::Value* at = b.CreateZExt(b.CreateAdd(places.first, number(index)), i64);
+  return b.CreateInBoundsGEP(i8, places.queue.records, {b.CreateMul(at, llvm::ConstantInt::get(i64, options.gpu->plan->task_stride))});
+}
+
+// What was reserved below the queue's end holds no task.
+void ModuleEmitter::mark_empty(Builder& b, const Places& places, uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) {
+    llvm::BasicBlock *mark = block(b, "mark"), *marked = block(b, "marked");
+    // A counter past 2^32 would take more than 2^32 failed appends in one round.
+    b.CreateCondBr(b.CreateICmpULT(b.CreateAdd(places.first, number(i)), places.queue.capacity), mark, marked);
+    b.SetInsertPoint(mark);
+    store(b, number(BEND_SEGMENT_NONE), task_place(b, places, i), offsetof(BendTaskRecord, segment), Region::Frame);
+    b.CreateBr(marked);
+    b.SetInsertPoint(marked);
+  }
+}
+
+void ModuleEmitter::store_task(Builder& b, llvm::Value* task, FuncId func, llvm::Value* parent, llvm::Value* levels, LeafSpan args) {
+  const MachinePlan& plan = *options.gpu->plan;
+  store(b, number(plan.load[func.index]), task, offsetof(BendTaskRecord, segment), Region::Frame);
+  store(b, levels, task, offsetof(BendTaskRecord, levels), Region::Frame);
+  store(b, parent, task, offsetof(BendTaskRecord, parent), Region::Frame);
+  store_record(b, param_types(flow, func), plan.task_payload.at(func.index), args, task);
+}
+
+// ---- segments ----
+
+// The next child of a fork begins; the value of the one before is in the state.
+void ModuleEmitter::emit_next_child(Builder& b, llvm::Value* state, const Cut& cut, uint32_t child) {
+  const MachinePlan& plan = *options.gpu->plan;
+  llvm::Value* frame = stack_place(b, state, b.CreateSub(get_state(b, state, kStateTop), number(cut.frame_bytes)));
+  const TypeId type = flow.vars[flow.funcs[cut.continuation].params[child - 1]].type;
+  store_field(b, type, get_words(b, state, {type}), frame, cut.payload.offsets[child - 1]);
+  const uint32_t segment = child + 1 < cut.children.size() ? cut.next_child + child : cut.resume_frame;
+  store(b, llvm::ConstantInt::get(i64, plan.frame_header(cut, segment, flow.funcs[cut.func].result)), frame, cut.frame_bytes - kWord, Region::Frame);
+  set_words(b, state, load_record(b, param_types(flow, cut.children[child]), cut.late[child - 1], frame));
+  next_segment(b, state, plan.run[cut.children[child].index]);
+}
+
+// The continuation of a cut, from its frame and the value in the state.
+void ModuleEmitter::emit_resume_frame(Builder& b, llvm::Value* state, const Cut& cut) {
+  llvm::Value* start = b.CreateSub(get_state(b, state, kStateTop), number(cut.frame_bytes));
+  llvm::Value* frame = stack_place(b, state, start);
+  set_state(b, state, kStateTop, start);
+  const std::vector<TypeId> types = param_types(flow, cut.continuation);
+  const size_t last = cut.children.size() - 1;
+  Leaves words;
+  for (size_t i = 0; i < types.size(); ++i) {
+    if (i == last) words.append(get_words(b, state, {types[i]}));
+    else for (flow::Leaf leaf : layouts.of(types[i]).leaves) words.push_back(load(b, leaf_type(leaf.kind), frame, cut.payload.offsets[i] + leaf.offset, Region::Frame));
+  }
+  set_words(b, state, words);
+  next_segment(b, state, options.gpu->plan->run[cut.continuation.index]);
+}
+
+void ModuleEmitter::emit_resume_join(Builder& b, llvm::Value* worker, llvm::Value* state, const Cut& cut, llvm::Value* join) {
+  const Leaves words = load_record(b, param_types(flow, cut.continuation), cut.payload, b.CreateConstInBoundsGEP1_64(i8, join, BEND_JOIN_HEADER));
+  set_state(b, state, kStateParent, load(b, i64, join, offsetof(BendJoin, parent), Region::Frame));
+  // What follows a fork is about as large as the fork was.
+  set_levels(b, worker, state, b.CreateLShr(load(b, i32, join, offsetof(BendJoin, remaining), Region::Frame), BEND_JOIN_LEVELS), false);
+  device_free(b, worker, join, cut.join_bytes);
+  empty_stack(b, state, flow.funcs[cut.func].result);
+  set_words(b, state, words);
+  next_segment(b, state, options.gpu->plan->run[cut.continuation.index]);
+}
+
+// The value in the state goes out of the thread, to the parent.
+void ModuleEmitter::emit_out(Builder& b, llvm::Value* worker, llvm::Value* state, TypeId type) {
+  const Leaves leaves = get_words(b, state, {type});
+  llvm::Value* parent = get_state(b, state, kStateParent);
+  llvm::BasicBlock *root = block(b, "root"), *inner = block(b, "inner"), *join = block(b, "join"), *frame = block(b, "frame"), *last = block(b, "last"), *over = block(b, "over"), *done = block(b, "done");
+  b.CreateCondBr(b.CreateICmpEQ(parent, llvm::ConstantInt::get(i64, 0)), root, inner, unlikely_);
+
+  b.SetInsertPoint(root);
+  llvm::Value* control = device_control(b, worker);
+  store_field(b, type, leaves, b.CreateIntToPtr(load(b, i64, control, offsetof(BendDeviceControl, result), Region::Frame), ptr), 0);
+  store(b, number(1), control, offsetof(BendDeviceControl, finished), Region::Frame);
+  b.CreateBr(over);
+
+  b.SetInsertPoint(inner);
+  b.CreateCondBr(b.CreateTrunc(parent, i1), join, frame);
+
+  // A spilled frame comes back to the stack; the value stays in the state for it.
+  b.SetInsertPoint(frame);
+  llvm::Value* waiting = b.CreateIntToPtr(parent, ptr);
+  llvm::Value* header = load(b, i64, waiting, offsetof(BendFrame, shape), Region::Frame);
+  llvm::Value* words = b.CreateAnd(header, kSizeMask);
+  llvm::Value* bytes = b.CreateShl(words, 3);
+  llvm::Value* stack = get_state(b, state, kStateStack);
+  llvm::Value* out = b.CreateAnd(b.CreateLShr(header, 16), kSizeMask);
+  store(b, b.CreateOr(b.CreateShl(out, 16), b.CreateShl(out, 32)), stack, 0, Region::Frame);
+  copy_words(b, b.CreateConstInBoundsGEP1_64(i8, stack, kWord), b.CreateConstInBoundsGEP1_64(i8, waiting, sizeof(BendFrame)), b.CreateSub(words, llvm::ConstantInt::get(i64, 1)));
+  store(b, header, b.CreateInBoundsGEP(i8, stack, {bytes}), 0, Region::Frame);
+  set_state(b, state, kStateTop, b.CreateAdd(b.CreateTrunc(bytes, i32), number(kWord)));
+  set_state(b, state, kStateParent, load(b, i64, waiting, offsetof(BendFrame, parent), Region::Frame));
+  set_state(b, state, kStateSegment, b.CreateTrunc(b.CreateLShr(header, 32), i32));
+  llvm::Value* whole = b.CreateAdd(bytes, llvm::ConstantInt::get(i64, sizeof(BendFrame) - kWord));
+  llvm::BasicBlock* reuse = block(b, "reuse");
+  b.CreateCondBr(b.CreateICmpULE(whole, llvm::ConstantInt::get(i64, BEND_DEVICE_SMALL)), reuse, done);
+  b.SetInsertPoint(reuse);
+  device_push(b, worker, waiting, whole, 0);
+  b.CreateBr(done);
+
+  // The last child to arrive goes on with the continuation; it sees what the others have written.
+  b.SetInsertPoint(join);
+  llvm::Value* address = b.CreateAnd(parent, BEND_PARENT_ADDRESS);
+  llvm::Value* record = b.CreateIntToPtr(address, ptr);
+  store_field(b, type, leaves, b.CreateInBoundsGEP(i8, record, {b.CreateLShr(parent, BEND_PARENT_SLOT)}), 0);
+  device_fence(b);
+  llvm::Value* before = device_add(b, b.CreateConstGEP1_64(i8, record, offsetof(BendJoin, remaining)), llvm::ConstantInt::getSigned(i32, -1));
+  b.CreateCondBr(is_last(b, before), last, over);
+  b.SetInsertPoint(last);
+  device_fence(b);
+  set_state(b, state, kStateRecord, address);
+  set_state(b, state, kStateSegment, load(b, i32, record, offsetof(BendJoin, segment), Region::Frame));
+  b.CreateBr(done);
+
+  b.SetInsertPoint(over);
+  next_segment(b, state, BEND_SEGMENT_NONE);
+  b.CreateBr(done);
+  b.SetInsertPoint(done);
+}
+
+// The value of a perfect tree whose task's parent was a spilled frame.
+void ModuleEmitter::emit_relay(Builder& b, llvm::Value* worker, llvm::Value* state, TypeId type, llvm::Value* join) {
+  Leaves words;
+  for (flow::Leaf leaf : layouts.of(type).leaves) words.push_back(load(b, leaf_type(leaf.kind), join, BEND_JOIN_HEADER + leaf.offset, Region::Frame));
+  set_state(b, state, kStateParent, load(b, i64, join, offsetof(BendJoin, parent), Region::Frame));
+  set_levels(b, worker, state, number(0), false);
+  device_free(b, worker, join, relay_bytes(type));
+  empty_stack(b, state, type);
+  set_words(b, state, words);
+  next_segment(b, state, options.gpu->plan->out.at(type.index));
+}
+
+uint32_t ModuleEmitter::relay_bytes(TypeId type) { return BEND_JOIN_HEADER + (layouts.of(type).size + 7) / 8 * 8; }
+
+// A parent word that names a join record or the root. The value of a perfect tree comes from other threads, which have no stack for a frame.
+llvm::Value* ModuleEmitter::relayed(Builder& b, llvm::Value* worker, llvm::Value* parent, TypeId type) {
+  llvm::BasicBlock *entry = b.GetInsertBlock(), *frame = block(b, "relay"), *done = block(b, "relayed");
+  llvm::Value* is_frame = b.CreateAnd(b.CreateICmpNE(parent, llvm::ConstantInt::get(i64, 0)), b.CreateICmpEQ(b.CreateAnd(parent, 1), llvm::ConstantInt::get(i64, 0)));
+  b.CreateCondBr(is_frame, frame, done, unlikely_);
+  b.SetInsertPoint(frame);
+  llvm::Value* join = alloc(b, worker, relay_bytes(type));
+  store(b, parent, join, offsetof(BendJoin, parent), Region::Frame);
+  store(b, number(1), join, offsetof(BendJoin, remaining), Region::Frame);
+  store(b, number(options.gpu->plan->relay.at(type.index)), join, offsetof(BendJoin, segment), Region::Frame);
+  llvm::Value* word = b.CreateOr(b.CreatePtrToInt(join, i64), uint64_t{1} | uint64_t{BEND_JOIN_HEADER} << BEND_PARENT_SLOT);
+  llvm::BasicBlock* from = b.GetInsertBlock();
+  b.CreateBr(done);
+  b.SetInsertPoint(done);
+  llvm::PHINode* out = b.CreatePHI(i64, 2);
+  out->addIncoming(parent, entry);
+  out->addIncoming(word, from);
+  return out;
+}
+
+}  // namespace bendc::codegen
