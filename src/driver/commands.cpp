@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "codegen/llvm/context.h"
+#include "driver/allocator.h"
 #include "driver/big_stack.h"
 #include "driver/doc.h"
 #include "driver/link.h"
@@ -117,6 +118,7 @@ int command_run(const Options& given) {
   if (!loaded.program) internal_error("linking", loaded.error);
   if (options.time_phases) print_times(times);
   std::fflush(stdout);
+  give_freed_memory_back();
 
   BendOptions start = {};
   start.threads = options.threads;

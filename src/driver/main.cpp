@@ -6,6 +6,7 @@
 #include <new>
 
 #include "codegen/llvm/context.h"
+#include "driver/allocator.h"
 #include "driver/commands.h"
 #include "driver/pipeline.h"
 
@@ -51,6 +52,7 @@ void add_code_options(CLI::App* command, Options& options, const char* levels) {
 
 int main(int argc, char** argv) {
   std::set_new_handler(out_of_memory);
+  bendc::keep_freed_memory();
   bendc::codegen::start_back_end();
   Options options;
   std::string subject;
