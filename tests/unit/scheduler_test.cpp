@@ -27,7 +27,44 @@ void look_at_free_nodes(BendWorker* worker, void*) {
       if (node >= worker->bump && node < worker->limit) ++overlaps;
 }
 
+constexpr uint32_t kTeam = 6;
+std::atomic<uint32_t> present;
+
+// Ends when kTeam workers are in tasks at once.
+void wait_for_team(BendWorker*, void*) {
+  ++present;
+  while (present < kTeam) sched_yield();
+}
+
 }  // namespace
+
+TEST_CASE("scheduler: one fork with tasks for many brings all workers, however long each task lasts") {
+  RuntimeFixture f(false, 1 << 20);
+  BendWorker workers[kTeam + 1] = {};
+  f.runtime->config.threads = kTeam + 1;
+  f.runtime->config.stack_bytes = 1 << 20;
+  f.runtime->config.watchdog_seconds = 20;
+  f.runtime->workers = workers;
+  workers[0].runtime = f.runtime;
+  REQUIRE(rt::worker_heap_open(&workers[0]));
+  REQUIRE(rt::scheduler_open(f.runtime));
+  present = 0;
+  REQUIRE((bend_fork(&workers[0], 0) & BEND_FORK_HOW) == BEND_FORK_PUSH);
+  BendForkTask* tasks = reinterpret_cast<BendForkTask*>(workers[0].task_tail);
+  for (uint32_t i = 0; i < kTeam; ++i) tasks[i].code = wait_for_team;
+  std::atomic_ref<char*>(workers[0].task_tail).store(reinterpret_cast<char*>(tasks + kTeam), std::memory_order_seq_cst);
+  (void)bend_fork(&workers[0], 0);   // sends for the first worker; nobody forks after this
+  for (uint32_t i = kTeam; i-- > 0;) {
+    while (std::atomic_ref<uint32_t>(tasks[i].state).load(std::memory_order_acquire) == rt::kTaskOpen) sched_yield();
+    CHECK(bend_join(&workers[0], &tasks[i]) == 0);
+  }
+  CHECK(present == kTeam);
+  CHECK(workers[0].task_tail == reinterpret_cast<char*>(tasks));
+  rt::scheduler_close(f.runtime);
+  rt::scheduler_free(f.runtime);
+  CHECK(f.runtime->worker_count == kTeam + 1);
+  for (uint32_t i = 0; i < f.runtime->worker_count; ++i) rt::worker_heap_close(&workers[i]);
+}
 
 TEST_CASE("scheduler: a worker whose task ran out of memory goes on with a sound heap") {
   RuntimeFixture f(false, 1 << 20);

@@ -37,7 +37,8 @@ namespace {
 
 // 2^20 entries: as deep as forks nest before the newest run in order. Backed by memory only where used.
 constexpr uint64_t kStackBytes = (1ull << 20) * BEND_TASK_BYTES;
-constexpr uint64_t kSpinNanoseconds = 50'000;   // without work until a worker parks
+constexpr uint64_t kSpinNanoseconds = 200'000;  // without work until a worker parks
+constexpr uint64_t kWaitNanoseconds = 1'000'000;   // the same, for one that waits for a task
 constexpr uint64_t kHelpNanoseconds = 50'000;   // waiting for a task, until a worker looks for tasks that are no part of it
 constexpr uint64_t kAskNanoseconds = 5'000;     // for gifts, between looks at the others
 constexpr uint64_t kTakeNanoseconds = 20'000;   // asking in vain until a worker takes a task itself
@@ -48,6 +49,7 @@ constexpr uint32_t kTokenShift = 3;             // of a fork's token: the time i
 constexpr uint64_t kTokenSmall = 4;             // of a fork's token: the outermost small one
 constexpr uint32_t kPausesARound = 32;
 constexpr uint32_t kLongestChain = 8;   // of workers that wait for each other
+constexpr uint32_t kMostSummoned = 2;   // by one worker that has found work
 constexpr uint64_t kShareNanoseconds = 1'000'000;   // between two times that a busy worker hands free memory over
 constexpr uint64_t kWakeNanoseconds = 1'000'000;
 enum : uint32_t { kRunning = 0, kParked = 1, kSummoned = 2 };
@@ -176,48 +178,83 @@ bool wake(Scheduler* s, WorkerTasks& sleeper, uint32_t how) {
 
 void run_helper(void* raw);
 
+// Fills in and starts the worker that `started` has come to count, for the others at rest until then. When the system refuses, it stays at rest.
 bool start_helper(Scheduler* s, uint32_t index) {
   BendWorker* worker = &s->runtime->workers[index];
   WorkerTasks& own = s->tasks[index];
   worker->runtime = s->runtime;
   worker->index = index;
-  if (!open_stack(own)) return false;
-  if (worker_heap_open(worker)) {
-    open_worker(worker);
-    own.summoned = true;
-    own.started = true;
-    s->started.store(index + 1, std::memory_order_seq_cst);
-    if (stack_map(&own.stack, s->runtime->config.stack_bytes)) {
-      if (stack_start(&own.stack, worker, run_helper, worker, &own.thread) == 0) return true;
-      stack_unmap(&own.stack);
-    }
-    s->started.store(index, std::memory_order_seq_cst);
-    own.started = false;
-    worker_heap_close(worker);
+  own.idle_since.store(now(), std::memory_order_relaxed);
+  if (!worker_heap_open(worker) || !open_stack(own)) return false;
+  open_worker(worker);
+  own.summoned = true;
+  if (stack_map(&own.stack, s->runtime->config.stack_bytes)) {
+    if (stack_start(&own.stack, worker, run_helper, worker, &own.thread) == 0) return own.started = true;
+    stack_unmap(&own.stack);
   }
-  close_stack(own);
   return false;
 }
 
-// One resting worker is sent looking for work; called with `summoning` held, which passes to that worker.
+// A worker more takes part, unless there are as many as there may be, the system refuses, or the program has ended.
+bool start_one(Scheduler* s) {
+  s->starting.fetch_add(1, std::memory_order_seq_cst);
+  bool done = false;
+  uint32_t index = s->started.load(std::memory_order_seq_cst);
+  while (s->stopping.load(std::memory_order_seq_cst) == 0 && index < s->limit.load(std::memory_order_relaxed)) {
+    if (!s->started.compare_exchange_weak(index, index + 1, std::memory_order_seq_cst)) continue;
+    done = start_helper(s, index);
+    if (!done) s->limit.store(0, std::memory_order_relaxed);
+    break;
+  }
+  s->starting.fetch_sub(1, std::memory_order_seq_cst);
+  return done;
+}
+
+// One resting worker is sent looking for work; `summoning` counts it already.
 void summon(Scheduler* s, WorkerTasks& own) {
-  uint32_t started = s->started.load(std::memory_order_acquire);
-  uint32_t from = static_cast<uint32_t>(random_next(own) % started);
+  const uint32_t started = s->started.load(std::memory_order_acquire);
+  const uint32_t from = static_cast<uint32_t>(random_next(own) % started);
   for (uint32_t i = 0; i < started && s->parked.load(std::memory_order_seq_cst) > 0; ++i)
     if (wake(s, s->tasks[(from + i) % started], kSummoned)) return;
-  // Only the holder of `summoning` starts workers.
-  if (started < s->limit.load(std::memory_order_relaxed)) {
-    if (start_helper(s, started)) return;
-    s->limit.store(started, std::memory_order_relaxed);
-  }
-  s->summoning.store(0, std::memory_order_seq_cst);
+  if (!start_one(s)) s->summoning.fetch_sub(1, std::memory_order_seq_cst);
+}
+
+// False when a worker that was sent for has not found work yet.
+bool summon_first(Scheduler* s, WorkerTasks& own) {
+  uint32_t none = 0;
+  if (!s->summoning.compare_exchange_strong(none, 1, std::memory_order_seq_cst)) return false;
+  summon(s, own);
+  return true;
 }
 
 // The summoned worker has found work, or stops looking: the next push may summon another.
 void answer_summons(Scheduler* s, WorkerTasks& own) {
   own.summoned = false;
-  s->summoning.store(0, std::memory_order_seq_cst);
+  s->summoning.fetch_sub(1, std::memory_order_seq_cst);
   if (somebody_rests(s)) lower_limits(s);
+}
+
+uint32_t waiting_tasks(Scheduler* s, uint32_t index) {
+  const uint32_t tail = low(tail_of(&s->runtime->workers[index]).load(std::memory_order_seq_cst));
+  const uint32_t head = head_place(s->tasks[index].head.load(std::memory_order_seq_cst));
+  return tail > head ? (tail - head) / BEND_TASK_BYTES : 0;
+}
+
+// A worker has got a task of `victim`: when there is more where it came from, others are sent for before it begins. Each sends for two, so that
+// sixteen are at work after four turns.
+void summon_more(Scheduler* s, WorkerTasks& own, uint32_t victim) {
+  uint32_t more = somebody_rests(s) ? waiting_tasks(s, victim) : 0;
+  if (!own.summoned) {
+    if (more > 0) (void)summon_first(s, own);
+    return;
+  }
+  if (more == 0) return answer_summons(s, own);
+  own.summoned = false;   // the first of the others is counted in its place
+  summon(s, own);
+  for (uint32_t i = 1; i < more && i < kMostSummoned && somebody_rests(s); ++i) {
+    s->summoning.fetch_add(1, std::memory_order_seq_cst);
+    summon(s, own);
+  }
 }
 
 bool has_tasks(Scheduler* s, uint32_t index) {
@@ -232,13 +269,7 @@ void end_idleness(WorkerTasks& own) {
 void run_task(BendWorker* worker, uint32_t victim, BendForkTask* task) {
   Scheduler* s = scheduler(worker);
   WorkerTasks& own = tasks_of(worker);
-  if (somebody_rests(s) && has_tasks(s, victim) && (own.summoned || s->summoning.exchange(1, std::memory_order_seq_cst) == 0)) {
-    // More work where this came from: the next one is on its way before this one starts.
-    own.summoned = false;
-    summon(s, own);
-  } else if (own.summoned) {
-    answer_summons(s, own);
-  }
+  summon_more(s, own, victim);
   if (somebody_rests(s)) limit_of(worker).store(nullptr, std::memory_order_seq_cst);
   own.busy_since.store(now(), std::memory_order_relaxed);
   end_idleness(own);
@@ -315,6 +346,7 @@ bool ask_and_run(BendWorker* worker, BendForkTask* task, Askers& set) {
     while (own.gift.load(std::memory_order_acquire) == 0 && !set.has(worker->index)) pause_cpu();
     if (uint64_t gift = own.gift.exchange(0, std::memory_order_seq_cst)) {
       run_at(worker, static_cast<uint32_t>(gift >> 32) - 1, static_cast<uint32_t>(gift));
+      own.takes_pay = false;
       return true;
     }
   }
@@ -334,13 +366,16 @@ void poke(BendWorker* worker) {
   }
 }
 
-bool take_from(BendWorker* worker, uint32_t victim) {
+enum class Take : uint8_t { Ran, Occupied, Nothing };
+
+Take take_from(BendWorker* worker, uint32_t victim) {
   Scheduler* s = scheduler(worker);
   WorkerTasks& own = tasks_of(worker);
   BendWorker* other = &s->runtime->workers[victim];
   WorkerTasks& others = s->tasks[victim];
+  if (!has_tasks(s, victim)) return Take::Nothing;
   // One thief a victim: each costs a barrier in every running thread.
-  if (!has_tasks(s, victim) || others.visited.exchange(1, std::memory_order_acquire) != 0) return false;
+  if (others.visited.exchange(1, std::memory_order_acquire) != 0) return Take::Occupied;
   uint32_t place;
   bool taken = take_task(
       others.head, [&] { return low(tail_of(other).load(std::memory_order_seq_cst)); },
@@ -351,22 +386,25 @@ bool take_from(BendWorker* worker, uint32_t victim) {
       },
       &place);
   others.visited.store(0, std::memory_order_release);
-  if (!taken) return false;
+  if (!taken) return Take::Nothing;
   perturb(worker);
   ++own.counts.taken;
+  const uint64_t at = now();
   run_at(worker, victim, place);
-  return true;
+  own.takes_pay = now() - at >= kTakeNanoseconds;
+  return Take::Ran;
 }
 
-bool take_and_run(BendWorker* worker) {
+Take take_from_any(BendWorker* worker) {
   Scheduler* s = scheduler(worker);
   uint32_t started = s->started.load(std::memory_order_acquire);
   uint32_t from = static_cast<uint32_t>(random_next(tasks_of(worker)) % started);
-  for (uint32_t i = 0; i < started; ++i) {
+  Take out = Take::Nothing;
+  for (uint32_t i = 0; i < started && out != Take::Ran; ++i) {
     uint32_t victim = (from + i) % started;
-    if (victim != worker->index && take_from(worker, victim)) return true;
+    if (Take got = victim == worker->index ? Take::Nothing : take_from(worker, victim); got != Take::Nothing) out = got;
   }
-  return false;
+  return out;
 }
 
 // The worker at work on what this one waits for: who took the task, or, when that worker waits itself, who took what it waits for. A guess,
@@ -402,7 +440,7 @@ void park(BendWorker* worker, BendForkTask* task) {
   s->parked.fetch_add(1, std::memory_order_seq_cst);
   if (own.summoned) {
     own.summoned = false;
-    s->summoning.store(0, std::memory_order_seq_cst);
+    s->summoning.fetch_sub(1, std::memory_order_seq_cst);
   }
   lower_limits(s);
   // From here on every push comes to bend_fork; those before it are seen by this look.
@@ -426,14 +464,15 @@ void park(BendWorker* worker, BendForkTask* task) {
   if (own.parked.exchange(kRunning, std::memory_order_seq_cst) == kSummoned) own.summoned = true;
 }
 
-// One attempt to run a task that what this worker waits for consists of, and true, or a pause. `taken`: the last time it took one itself.
+// One attempt to run a task that what this worker waits for consists of, and true, or a pause. `taken`: the last time there was nothing to take.
 bool help(BendWorker* worker, BendForkTask* task, uint32_t helped, uint64_t* taken) {
   Scheduler* s = scheduler(worker);
   if (may_give(s->tasks[helped], now())) want_tasks(&s->runtime->workers[helped]);
   if (ask_and_run(worker, task, s->tasks[helped].asking)) return true;
   if (uint64_t at = now(); s->seed != 0 || at - *taken >= kTakeNanoseconds) {
-    if (take_from(worker, helped)) return true;
-    *taken = at;
+    Take got = take_from(worker, helped);
+    if (got == Take::Ran) return true;
+    if (got == Take::Nothing) *taken = at;
   }
   sched_yield();
   return false;
@@ -444,8 +483,9 @@ bool look_around(BendWorker* worker, BendForkTask* task, uint64_t* taken) {
   Scheduler* s = scheduler(worker);
   if (ask_and_run(worker, task, s->asking)) return true;
   if (uint64_t at = now(); s->seed != 0 || at - *taken >= kTakeNanoseconds) {
-    if (take_and_run(worker)) return true;
-    *taken = at;
+    Take got = take_from_any(worker);
+    if (got == Take::Ran) return true;
+    if (got == Take::Nothing) *taken = at;
     heap_give_all(worker);
   }
   poke(worker);
@@ -458,13 +498,15 @@ bool look_around(BendWorker* worker, BendForkTask* task, uint64_t* taken) {
 void work_until(BendWorker* worker, BendForkTask* task) {
   Scheduler* s = scheduler(worker);
   WorkerTasks& own = tasks_of(worker);
-  uint64_t since = 0, taken = 0;   // without work; the last attempt to take some
+  uint64_t since = 0, taken = 0;   // without work; the last attempt to take some in vain
   bool lowered = false;            // the limits of all, since then
   BendForkTask* outer = own.awaited.exchange(task, std::memory_order_acq_rel);
   while (task ? state_of(task).load(std::memory_order_acquire) == kTaskOpen : s->stopping.load(std::memory_order_acquire) == 0) {
     uint64_t at = now();
     if (since == 0) {
-      taken = since = at;
+      since = at;
+      // Whose tasks are taken is in a long call and does not give; the next one there is as long.
+      taken = own.takes_pay ? at - kTakeNanoseconds : at;
       lowered = false;
       if (own.idle_since.load(std::memory_order_relaxed) == 0) own.idle_since.store(at, std::memory_order_relaxed);
     }
@@ -478,7 +520,7 @@ void work_until(BendWorker* worker, BendForkTask* task) {
     }
     if (ran) {
       since = 0;
-    } else if (lowered && now() - since >= kSpinNanoseconds + (task ? kHelpNanoseconds : 0)) {
+    } else if (lowered && now() - since >= (task ? kWaitNanoseconds : kSpinNanoseconds)) {
       if (!anything_to_take(worker)) park(worker, task);
       since = 0;
     }
@@ -518,8 +560,8 @@ void hear(BendWorker* worker) {
       if (give(worker)) own.busy_since.store(at, std::memory_order_relaxed);
       else limit_of(worker).store(nullptr, std::memory_order_seq_cst);
     }
-  } else if (somebody_rests(s) && s->summoning.exchange(1, std::memory_order_seq_cst) == 0) {
-    summon(s, own);
+  } else if (somebody_rests(s)) {
+    (void)summon_first(s, own);
   }
 }
 
@@ -598,15 +640,17 @@ void scheduler_close(BendRuntime* runtime) {
   if (!s) return;
   s->stopping_since.store(now(), std::memory_order_relaxed);
   s->stopping.store(1, std::memory_order_seq_cst);
-  // A summoned worker may be starting another one; after `summoning` is taken for good nobody does.
-  while (s->started.load(std::memory_order_seq_cst) > 0 && s->summoning.exchange(1, std::memory_order_seq_cst) == 1) sched_yield();
+  // After this nobody starts another one.
+  while (s->starting.load(std::memory_order_seq_cst) > 0) sched_yield();
   uint32_t started = s->started.load(std::memory_order_seq_cst);
   if (s->counting) print_counts(s, started);
+  for (uint32_t i = 1; i < started; ++i) wake(s, s->tasks[i], kRunning);
   for (uint32_t i = 1; i < started; ++i) {
     WorkerTasks& own = s->tasks[i];
-    wake(s, own, kRunning);
-    pthread_join(own.thread, nullptr);
-    stack_unmap(&own.stack);
+    if (own.started) {
+      pthread_join(own.thread, nullptr);
+      stack_unmap(&own.stack);
+    }
     close_stack(own);
   }
   if (started > 0) close_stack(s->tasks[0]);

@@ -6,7 +6,8 @@
 //            the oldest task to one who asks, unless the worker has just given one or been given its own: near the leaves of a fork tree
 //            handing on would cost more than the tasks. Neither side stops for that;
 //   takes    a task itself, from a worker that does not push because it is in a long call; this costs a barrier in every running thread;
-//   parks    after kSpin in vain, with the limits lowered: the next push wakes one of the parked or starts one more worker.
+//   parks    after kSpin in vain, with the limits lowered: the next push wakes one of the parked or starts one more worker, which sends for two more
+//            when it finds work.
 // So a push tests nothing for the idle's sake.
 #pragma once
 #include <pthread.h>
@@ -59,8 +60,9 @@ struct alignas(128) WorkerTasks {
   uint64_t random;
   uint32_t perturbed;                    // chances to disturb the schedule that were taken (BEND_SCHED_SEED)
   uint64_t shared;                       // when it last handed free memory over
-  bool summoned;                         // woken or started to look for work; nobody else is, meanwhile
+  bool summoned;                         // woken or started to look for work, and counted in `summoning`
   bool started;
+  bool takes_pay;                        // the last task of another worker was taken, not given, and lasted longer than asking before does
   WorkerCounts counts;
   alignas(128) std::atomic<uint64_t> idle_since;   // 0, or when the worker ran out of tasks
   std::atomic<uint64_t> busy_since;      // when it last got or gave a task
@@ -77,12 +79,13 @@ struct Scheduler {
   uint64_t seed;                         // BEND_SCHED_SEED: perturbs the schedule
   bool counting;                         // BEND_STATS
   bool barriers;                         // the system puts barriers into other threads
-  alignas(128) std::atomic<uint32_t> started;   // workers with a stack of tasks, from 0 on
-  std::atomic<uint32_t> limit;           // of started: lower than `count` when the system refuses a thread
+  alignas(128) std::atomic<uint32_t> started;   // workers that take part or are about to, from 0 on
+  std::atomic<uint32_t> limit;           // of started: `count`, or 0 once the system has refused a thread
   alignas(128) Askers asking;            // who would like anybody's
   alignas(128) std::atomic<uint32_t> parked;
   std::atomic<uint32_t> sentinel;        // 1 while a parked worker wakes now and then
-  std::atomic<uint32_t> summoning;       // 1 while a summoned worker has not found work yet
+  std::atomic<uint32_t> summoning;       // workers sent for that have not found work yet
+  std::atomic<uint32_t> starting;        // workers that start another one
   std::atomic<uint32_t> stopping;
   std::atomic<uint64_t> stopping_since;
   Watchdog watchdog;

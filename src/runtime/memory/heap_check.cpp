@@ -54,8 +54,10 @@ struct Walk {
 HeapReport heap_check(Heap* heap, BendWorker* workers, uint32_t worker_count) {
   HeapReport result = {0, 0, false};
   Walk walk{heap};
-  for (uint32_t w = 0; w < worker_count; ++w) heap_end_quarantine(&workers[w]);
+  for (uint32_t w = 0; w < worker_count; ++w)
+    if (workers[w].private_state) heap_end_quarantine(&workers[w]);
   for (uint32_t w = 0; w < worker_count && !result.corrupt; ++w) {
+    if (!workers[w].private_state) continue;   // its start was refused
     for (uint32_t c = 0; c < BEND_CLASSES && !result.corrupt; ++c) result.corrupt = !walk.mark_list(workers[w].free_lists[c], c);
     WorkerHeap* own = static_cast<WorkerHeap*>(workers[w].private_state);
     for (uint32_t c = 0; c < kLargeClasses && !result.corrupt; ++c) result.corrupt = !walk.mark_list(own->lists[c], BEND_CLASSES + c);
