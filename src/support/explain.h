@@ -9,7 +9,7 @@ namespace bendc {
 
 struct CodeExplanation {
   std::string_view text;    // the rule and its reason, in sentences
-  std::string_view wrong;   // may be empty where no program text shows it
+  std::string_view wrong;   // a file, or several, each headed by a line `# -- NAME`
   std::string_view right;
 };
 
