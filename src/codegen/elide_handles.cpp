@@ -253,16 +253,7 @@ class Elider {
 
   // ---- bodies ----
 
-  NodeId seal(Node end) {
-    NodeId id = m_.nodes.add(std::move(end));
-    while (!chain_.empty()) {
-      Node n = std::move(chain_.back());
-      chain_.pop_back();
-      n.next = id;
-      id = m_.nodes.add(std::move(n));
-    }
-    return id;
-  }
+  NodeId seal(Node end) { return seal_chain(m_, chain_, std::move(end)); }
   NodeId branch(NodeId id) {
     std::vector<Node> saved = std::move(chain_);
     chain_.clear();

@@ -75,4 +75,14 @@ uint32_t flat_words(const Module& module, TypeId id) {
   return 1;
 }
 
+NodeId seal_chain(Module& module, std::vector<Node>& chain, Node end) {
+  NodeId id = module.nodes.add(std::move(end));
+  for (; !chain.empty(); chain.pop_back()) {
+    Node n = std::move(chain.back());
+    n.next = id;
+    id = module.nodes.add(std::move(n));
+  }
+  return id;
+}
+
 }  // namespace bendc::flow

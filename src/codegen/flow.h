@@ -199,5 +199,7 @@ struct Module {
 [[nodiscard]] std::string_view prim_base(Prim prim);
 // Words (8 bytes) a value takes by value; used for the kMaxFlatWords rule.
 [[nodiscard]] uint32_t flat_words(const Module& module, TypeId type);
+// Adds `end` and, before it, the nodes of `chain` in order, each followed by the next; gives the first. Leaves the chain empty.
+[[nodiscard]] NodeId seal_chain(Module& module, std::vector<Node>& chain, Node end);
 
 }  // namespace bendc::flow

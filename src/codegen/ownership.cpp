@@ -250,16 +250,7 @@ class Inserter {
     return m_.var_lists.add(in);
   }
 
-  NodeId seal(Node terminator) {
-    NodeId id = m_.nodes.add(std::move(terminator));
-    while (!chain_.empty()) {
-      Node n = std::move(chain_.back());
-      chain_.pop_back();
-      n.next = id;
-      id = m_.nodes.add(std::move(n));
-    }
-    return id;
-  }
+  NodeId seal(Node end) { return seal_chain(m_, chain_, std::move(end)); }
 
   // A sub-body in its own scope of aliases and openings; `head` runs first inside it.
   template <class F> NodeId scoped(NodeId body, F head) {
