@@ -134,6 +134,8 @@ void bend_fork_end(BendWorker* worker, uint32_t site, uint64_t token) {
   const uint64_t start = token >> kTokenShift;
   if ((token & BEND_FORK_HOW) == BEND_FORK_PUSH) {
     --worker->fork_depth;
+    // Who has descended a spine and works on its end forks no more, and has tasks for all.
+    if (!limit_of(worker).load(std::memory_order_relaxed)) hear(worker);
   } else if (token & kTokenSmall) {
     own.small = nullptr;
     wanted_of(worker).store(1, std::memory_order_relaxed);
