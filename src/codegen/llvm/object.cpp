@@ -2,7 +2,9 @@
 #include <llvm-c/Core.h>
 #include <llvm-c/TargetMachine.h>
 #include <llvm/IR/Module.h>
+#include <llvm/Target/TargetMachine.h>
 
+#include "codegen/llvm/bound_functions.h"
 #include "codegen/llvm/emitter.h"
 #include "codegen/llvm/machine.h"
 
@@ -13,7 +15,12 @@ ObjectResult emit(IrModule& module, const Machine& machine, LLVMCodeGenFileType 
   ObjectResult out;
   char* message = nullptr;
   LLVMMemoryBufferRef buffer = nullptr;
-  if (LLVMTargetMachineEmitToMemoryBuffer(machine.target, llvm::wrap(module.module.get()), type, &message, &buffer)) {
+  auto& target = *reinterpret_cast<llvm::TargetMachine*>(machine.target);
+  const llvm::CodeGenOptLevel level = target.getOptLevel();
+  if (has_huge_function(*module.module)) target.setOptLevel(llvm::CodeGenOptLevel::None);
+  const bool failed = LLVMTargetMachineEmitToMemoryBuffer(machine.target, llvm::wrap(module.module.get()), type, &message, &buffer);
+  target.setOptLevel(level);
+  if (failed) {
     out.error = message ? message : "code generation failed";
     LLVMDisposeMessage(message);
     return out;

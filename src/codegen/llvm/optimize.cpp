@@ -5,6 +5,7 @@
 #include <llvm/IR/Module.h>
 
 #include "codegen/llvm/aggregate_phis.h"
+#include "codegen/llvm/bound_functions.h"
 #include "codegen/llvm/coalesce_loops.h"
 #include "codegen/llvm/emitter.h"
 #include "codegen/llvm/machine.h"
@@ -67,6 +68,7 @@ std::string optimize_device(IrModule& module, const Machine& machine, int level)
 std::string optimize_module(IrModule& module, const Machine& machine, int level) {
   // Recursion is not unrolled on the device: it runs by segments, and what is left there are small leaves.
   if (module.module->getTargetTriple().isNVPTX()) return optimize_device(module, machine, level);
+  bound_functions(*module.module);
   if (level >= 3) {
     if (std::string problem = run_pipeline(module, machine, kBeforeUnrolling); !problem.empty()) return problem;
     fold_sign_shifts(*module.module);
