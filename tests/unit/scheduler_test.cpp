@@ -36,7 +36,43 @@ void wait_for_team(BendWorker*, void*) {
   while (present < kTeam) sched_yield();
 }
 
+void compute(BendWorker*, void*) {
+  const auto begin = std::chrono::steady_clock::now();
+  while (std::chrono::steady_clock::now() - begin < std::chrono::microseconds(100)) continue;
+}
+
 }  // namespace
+
+TEST_CASE("scheduler: who has descended a spine and forks no more gives tasks at the ends of its forks") {
+  RuntimeFixture f(false, 1 << 20);
+  BendWorker workers[2] = {};
+  f.runtime->config.threads = 2;
+  f.runtime->config.stack_bytes = 1 << 20;
+  f.runtime->workers = workers;
+  workers[0].runtime = f.runtime;
+  REQUIRE(rt::worker_heap_open(&workers[0]));
+  REQUIRE(rt::scheduler_open(f.runtime));
+  BendWorker* worker = &workers[0];
+  const uint64_t token = bend_fork(worker, 0);
+  REQUIRE((token & BEND_FORK_HOW) == BEND_FORK_PUSH);
+  constexpr uint32_t kTasks = 5000;
+  BendForkTask* tasks = reinterpret_cast<BendForkTask*>(worker->task_tail);
+  for (uint32_t i = 0; i < kTasks; ++i) tasks[i].code = compute;
+  std::atomic_ref<char*>(worker->task_tail).store(reinterpret_cast<char*>(tasks + kTasks), std::memory_order_seq_cst);
+  const rt::WorkerCounts& counts = f.runtime->scheduler->tasks[0].counts;
+  while (counts.given == 0 && std::atomic_ref<uint32_t>(tasks[kTasks - 1].state).load(std::memory_order_acquire) == rt::kTaskOpen) {
+    ++worker->fork_depth;
+    bend_fork_end(worker, 0, token);
+  }
+  CHECK(counts.given > 0);
+  for (uint32_t i = kTasks; i-- > 0;) {
+    std::atomic_ref<char*>(worker->task_tail).store(reinterpret_cast<char*>(tasks + i), std::memory_order_seq_cst);
+    (void)bend_join(worker, &tasks[i]);
+  }
+  rt::scheduler_close(f.runtime);
+  rt::scheduler_free(f.runtime);
+  for (uint32_t i = 0; i < f.runtime->worker_count; ++i) rt::worker_heap_close(&workers[i]);
+}
 
 TEST_CASE("scheduler: one fork with tasks for many brings all workers, however long each task lasts") {
   RuntimeFixture f(false, 1 << 20);
