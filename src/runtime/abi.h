@@ -171,6 +171,8 @@ typedef struct BendGpuProgram {
   void (*emulated_tree)(void* control, const void* group, uint32_t number, uint32_t warps, void* pending); /* or null: gpu/launch_abi.h */
   uint32_t group_stride;                 /* bytes of a BendGroup with its payload, a multiple of 16; 0: the program has no perfect trees */
   uint32_t result_stride;                /* bytes of a warp's result, a multiple of 8 */
+  uint32_t makes_arrays;                 /* 1: device code has an Array.new, so memory that is zero already saves time (gpu/zeros.h) */
+  uint32_t reserved;
 } BendGpuProgram;
 
 enum BendMainKind { BEND_MAIN_IO = 1, BEND_MAIN_VALUE = 2 };

@@ -63,6 +63,7 @@ class Planner {
         loop |= n.kind == NodeKind::Join && n.loop;
         if (n.kind == NodeKind::Let && n.expr.kind == ExprKind::Prim) {
           const Prim p = n.expr.prim;
+          plan_.makes_arrays |= p == Prim::ArrayNew;
           loop |= p == Prim::ArrayNew || p == Prim::ArrayClone || p == Prim::ArraySplit || p == Prim::ArrayNode;
         }
         if (n.kind == NodeKind::Let && n.expr.kind == ExprKind::Call) callers[n.expr.func.index].push_back(FuncId(i));

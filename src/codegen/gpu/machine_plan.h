@@ -58,6 +58,7 @@ struct MachinePlan {
   std::map<uint32_t, flow::FieldsLayout> task_payload;  // by function that a task starts with; offsets from the record's start
   std::map<uint32_t, uint32_t> out, relay;  // segments, by type; Out segments are the first ones
   uint32_t stack_bytes = 0;              // a thread's stack of frames
+  bool makes_arrays = false;             // by Array.new
   bool loops = false;                    // some segment loops, or calls what does
   uint32_t words32 = 0, words64 = 0;     // of the widest arguments or value
   uint32_t task_stride = 0;

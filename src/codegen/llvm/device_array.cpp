@@ -3,6 +3,8 @@
 #include "codegen/llvm/emitter.h"
 #include "runtime/gpu/device_abi.h"
 
+#include <cstddef>
+
 namespace bendc::codegen {
 
 using flow::TypeId;
@@ -41,6 +43,27 @@ void ModuleEmitter::device_retain_array(Builder& b, TypeId element, llvm::Value*
   if (!done) return;
   b.CreateBr(done);
   b.SetInsertPoint(done);
+}
+
+// To `done` when a new block is to hold zeros and is memory that does (zeros.h). Blocks above BEND_DEVICE_SMALL had no node of this call before them.
+void ModuleEmitter::device_skip_zeros(Builder& b, llvm::Value* worker, llvm::Value* word, TypeId element, LeafSpan value, llvm::BasicBlock* done) {
+  llvm::Value* large = device_is_uncounted(b, element, word);
+  if (!large) return;
+  for (llvm::Value* leaf : value) {
+    llvm::Value* bits = leaf->getType()->isFloatTy() ? b.CreateBitCast(leaf, i32) : leaf;
+    large = b.CreateAnd(large, b.CreateICmpEQ(bits, llvm::Constant::getNullValue(bits->getType())));
+  }
+  if (llvm::isa<llvm::Constant>(large) && llvm::cast<llvm::Constant>(large)->isNullValue()) return;
+  llvm::BasicBlock *zeros = block(b, "zeros"), *fill = block(b, "fill_slots");
+  b.CreateCondBr(large, zeros, fill);
+  b.SetInsertPoint(zeros);
+  llvm::Value* control = device_control(b, worker);
+  llvm::Value* start = b.CreateAnd(word, BEND_ARRAY_ADDRESS);
+  llvm::Value* end = b.CreateAdd(start, device_block_bytes(b, element, b.CreateLShr(word, BEND_ARRAY_SHIFT)));
+  llvm::Value* above = b.CreateICmpUGE(start, load(b, i64, control, offsetof(BendDeviceControl, zero_from), Region::Frame));
+  llvm::Value* below = b.CreateICmpULE(end, load(b, i64, control, offsetof(BendDeviceControl, zero_to), Region::Frame));
+  b.CreateCondBr(b.CreateAnd(above, below), done, fill);
+  b.SetInsertPoint(fill);
 }
 
 // visit(builder, index) for index in [0, count), count at least 1.

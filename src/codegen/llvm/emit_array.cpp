@@ -72,6 +72,7 @@ void FuncEmitter::fill(llvm::Value* handle, TypeId element, LeafSpan value) {
     b_.CreateCondBr(b_.CreateICmpEQ(rest, b_.getInt64(0)), done, body);
   };
   llvm::BasicBlock* done = m_.block(b_, "filled");
+  if (m_.on_device()) m_.device_skip_zeros(b_, worker_, handle, element, value, done);
   // One thread of a device fills a block, by accesses of 16 bytes: a slot each would make 65536 slots take a millisecond. Small blocks have no such alignment.
   if (llvm::Value* words = m_.on_device() ? slots_in_16_bytes(m_, b_, element, value) : nullptr) {
     llvm::BasicBlock *wide = m_.block(b_, "wide"), *narrow = m_.block(b_, "narrow");

@@ -176,6 +176,7 @@ class ModuleEmitter {
   // --- devices: arrays (device_array.cpp) ---
   void device_retain_array(Builder& b, flow::TypeId element, llvm::Value* word, llvm::Value* amount);
   void device_release_array(Builder& b, llvm::Value* worker, flow::TypeId element, llvm::Value* word);
+  void device_skip_zeros(Builder& b, llvm::Value* worker, llvm::Value* word, flow::TypeId element, LeafSpan value, llvm::BasicBlock* done);
   [[nodiscard]] llvm::Value* device_array_alloc(Builder& b, llvm::Value* worker, llvm::Value* depth, flow::TypeId element, const std::string& site);
   [[nodiscard]] llvm::Value* device_array_clone(Builder& b, llvm::Value* worker, llvm::Value* word, flow::TypeId element);
   void device_array_consumed(Builder& b, llvm::Value* worker, llvm::Value* word, flow::TypeId element);

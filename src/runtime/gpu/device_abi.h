@@ -40,6 +40,7 @@
    Heap: threads take chunks of chunk_bytes (or a larger size at once) from heap_cursor by one atomic and cut them in their
    BendDeviceThread, which lives through all rounds of a call: at most resident_threads threads run at a time and each owns the record of its global
    thread index. Freed nodes of 16..BEND_DEVICE_SMALL bytes go to the thread's free_lists (link in the first 8 bytes), larger ones are left.
+   So a block above BEND_DEVICE_SMALL is memory that no other node of the call had: one that lies between zero_from and zero_to is zero already.
    A cursor past heap_limit is error 3; the thread that sees it posts and ends its task (and every other thread soon, see `error`).
 
    Errors: the first one wins: compare-exchange of `error` from 0 to number | site << 32 (site: index into BendGpuProgram.sites, or
@@ -141,7 +142,8 @@ typedef struct BendDeviceControl {
   uint32_t entry;                        /* index of the BendGpuEntry, for messages */
   uint64_t emulated_exit;                /* emulator: where a thread that has posted an error goes (emulated_exit.h) */
   uint64_t launches;                     /* address of a BendLaunchPool (launch_abi.h), 0: forks are not launched from the device */
-  uint64_t reserved0[4];
+  uint64_t zero_from, zero_to;           /* fresh heap memory between these addresses holds zeros (zeros.h) */
+  uint64_t reserved0[2];
   /* line 1 */
   uint64_t heap_cursor;                  /* atomic */
   uint64_t reserved1[15];

@@ -39,6 +39,8 @@ void fill_control(const Run* run, BendDeviceControl* c) {
   c->out_queue = space->queues[1];
   c->heap_cursor = align_up(space->heap + run->used, 256);
   c->heap_limit = space->heap + run->top;
+  c->zero_from = space->heap + space->zeros.from;
+  c->zero_to = space->heap + space->zeros.to;
   c->threads = space->threads;
   c->result = space->control - result_span(run);
   c->threshold = run->config->threshold;
@@ -145,6 +147,7 @@ void adapt_chunk(Run* run) {
 bool run_rounds(Run* run, Message* why) {
   Space* space = run->space;
   char* control = space->pinned + kResultBytes;
+  if (!space_restore_zeros(space, align_up(space->heap + run->used, 256) - space->heap, run->top, why)) return false;
   fill_control(run, run->control);
   memcpy(control, run->control, sizeof *run->control);
   memcpy(control + kControlBytes, run->record, space->task_stride);
@@ -154,6 +157,7 @@ bool run_rounds(Run* run, Message* why) {
   if (!(run->launches ? run_launches(run, why) : space->device ? launch(run, why) : emulate(run))) return false;
   const char* image = space->device ? control : reinterpret_cast<const char*>(space->control);
   memcpy(run->control, image, sizeof *run->control);
+  space->zeros.touched(run->control->heap_cursor - space->heap, run->top);
   memcpy(run->result, image - result_span(run), run->program->entries[run->entry].result.size);
   // Nothing taken, and nothing small that could be given back: the threads' words are zero still.
   if (run->used == 0 && run->control->heap_cursor == cursor) space->dirty_threads = 0;

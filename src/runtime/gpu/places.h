@@ -14,7 +14,7 @@ class Places {
  public:
   void open(uint64_t heap_bytes) {
     *this = Places();
-    end_ = heap_bytes / kPlaceStep * kPlaceStep;
+    end_ = lowest_ = heap_bytes / kPlaceStep * kPlaceStep;
   }
   void close() {
     free(taken_);
@@ -22,6 +22,13 @@ class Places {
   }
 
   uint64_t floor() const { return count_ ? taken_[count_ - 1].at : end_; }
+
+  // The lowest floor since this was asked last.
+  uint64_t lowest_floor() {
+    const uint64_t lowest = lowest_;
+    lowest_ = floor();
+    return lowest;
+  }
 
   // The highest place of `bytes` that leaves the floor at `lowest` or above; kNoPlace when there is none, or the list cannot grow.
   uint64_t take(uint64_t bytes, uint64_t lowest) {
@@ -41,6 +48,7 @@ class Places {
     memmove(taken_ + i + 1, taken_ + i, (count_ - i) * sizeof(Place));
     taken_[i] = {top - need, need};
     ++count_;
+    if (floor() < lowest_) lowest_ = floor();
     return top - need;
   }
 
@@ -60,7 +68,7 @@ class Places {
     uint64_t at, bytes;
   };
   Place* taken_ = nullptr;   // from the highest down
-  uint64_t count_ = 0, capacity_ = 0, end_ = 0;
+  uint64_t count_ = 0, capacity_ = 0, end_ = 0, lowest_ = 0;
 };
 
 }  // namespace bendc::rt::gpu

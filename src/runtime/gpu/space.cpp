@@ -123,6 +123,7 @@ bool space_open(Space* space, Device* device, const BendGpuProgram* program, uin
     space->resident_threads = space->thread_records = kEmulatedThreads;
   }
   space->task_stride = program->task_stride;
+  space->makes_arrays = program->makes_arrays != 0;
   uint64_t records = space->bytes / 16 / program->task_stride;
   if (records > kMaxQueue) records = kMaxQueue;
   if (capacity && records > capacity) records = capacity;
@@ -157,6 +158,7 @@ bool space_open(Space* space, Device* device, const BendGpuProgram* program, uin
   }
   space->heap_bytes = end - at;
   space->places.open(space->heap_bytes);
+  if (!device) space->zeros = {0, space->heap_bytes};
   space->dirty_threads = space->thread_records;
   const uint64_t pinned_bytes = align_up(kResultBytes + kControlBytes + program->task_stride, 4096);
   if (!device) {
@@ -173,6 +175,7 @@ bool space_open(Space* space, Device* device, const BendGpuProgram* program, uin
   if (!space_zero(space, space->threads, static_cast<uint64_t>(space->thread_records) * sizeof(BendDeviceThread), why)) return false;
   space->dirty_threads = 0;
   if (space->warp_capacity > 0 && !space_zero(space, space->counters, uint64_t{space->warp_capacity} * 4, why)) return false;
+  if (!space_restore_zeros(space, 0, space->heap_bytes, why)) return false;
   record_rounds(space);
   if (device->statics_bytes == 0) return true;
   char* statics = static_cast<char*>(malloc(device->statics_bytes));
@@ -227,6 +230,16 @@ bool space_zero(Space* space, uint64_t to, uint64_t bytes, Message* why) {
   if (space->device) return check(space, "cuMemsetD8Async", space->device->driver.fill(to, 0, bytes, space->device->stream), why);
   memset(reinterpret_cast<void*>(to), 0, bytes);
   return true;
+}
+
+bool space_restore_zeros(Space* space, uint64_t low, uint64_t high, Message* why) {
+  const uint64_t floor = space->places.lowest_floor();
+  if (high > floor) high = floor;
+  space->zeros.touched(low, high);
+  if (!space->makes_arrays) return true;
+  const uint64_t most = space->heap_bytes / 4 < kZeroBytes ? space->heap_bytes / 4 : kZeroBytes;
+  if (high > low + most) high = low + most;
+  return space->zeros.extend(low, high, [&](uint64_t at, uint64_t bytes) { return space_zero(space, space->heap + at, bytes, why); });
 }
 
 bool space_start(Space* space, uint64_t bytes, Message* why) {

@@ -9,6 +9,7 @@
 #include "runtime/gpu/device_abi.h"
 #include "runtime/gpu/image.h"
 #include "runtime/gpu/places.h"
+#include "runtime/gpu/zeros.h"
 
 namespace bendc::rt::gpu {
 
@@ -18,6 +19,8 @@ struct Space {
   uint64_t control, threads, queues[2], heap, heap_bytes;
   Places places;             // of the heap's upper end
   uint64_t reached;          // heap bytes that the last call's nodes may have used
+  Zeros zeros;
+  bool makes_arrays;         // the program's device code
   uint32_t queue_capacity;
   uint32_t resident_threads;
   uint32_t task_stride;
@@ -34,6 +37,7 @@ struct Space {
 };
 
 inline constexpr uint64_t kBounceBytes = 1u << 20;
+inline constexpr uint64_t kZeroBytes = 256u << 20;    // 60 us on an H200
 inline constexpr uint64_t kControlBytes = 1024;      // the control block up to queue 0
 inline constexpr uint64_t kResultBytes = 1u << 16;   // room for a result by value; entries with more are refused
 
@@ -52,6 +56,8 @@ inline uint32_t round_launches(const Space* space) { return space->device->flat 
 // Device bytes to another place on the device.
 [[nodiscard]] bool space_copy(Space* space, uint64_t to, uint64_t from, uint64_t bytes, Message* why);
 [[nodiscard]] bool space_zero(Space* space, uint64_t to, uint64_t bytes, Message* why);
+// Before a call with nodes from `low` on and places from `high` on: where calls make arrays, the first kZeroBytes of its heap (at most a quarter) are zero again.
+[[nodiscard]] bool space_restore_zeros(Space* space, uint64_t low, uint64_t high, Message* why);
 // The start of a call: `bytes` of the pinned control block and first task, a small image that waits (image.h), and clean thread records.
 [[nodiscard]] bool space_start(Space* space, uint64_t bytes, Message* why);
 // The look at the end of rounds: `result` bytes before the control block, the block, and the heap's start when the image is small; to the pinned copies.
