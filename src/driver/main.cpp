@@ -69,7 +69,7 @@ int main(int argc, char** argv) {
   run->add_option("--gpu-device", options.gpu_device, "index or UUID of the device; default: BEND_GPU_DEVICE or the first")->type_name("DEVICE");
   run->add_option("--gpu-memory", options.gpu_memory, "memory of the device to use, such as 8GB; default: BEND_GPU_MEMORY or a share of what is free")->type_name("SIZE");
   run->add_option("--gpu-fork", options.gpu_fork, "how forks are dealt out: auto, thread, warp, block, host, flat, sequential; default: BEND_GPU_FORK or auto")->type_name("WAY");
-  run->add_option("--gpu-threshold", options.gpu_threshold, "work below this runs inside its thread; default: BEND_GPU_THRESHOLD or 10")->type_name("N");
+  run->add_option("--gpu-threshold", options.gpu_threshold, "work below this runs inside its thread; default: BEND_GPU_THRESHOLD, or 10 for grids launched from the device and 0 otherwise")->type_name("N");
   run->add_flag("--stats", options.stats, "counters on stderr at the end");
   run->add_flag("--normalise", options.normalise, "evaluate main in the checker and print its normal form");
 

@@ -134,7 +134,8 @@ inline void run_task(BendDeviceControl* c, const BendTaskRecord* task) {
 
 inline void machine_round(void* raw, uint32_t thread, uint32_t threads) {
   auto* c = static_cast<BendDeviceControl*>(raw);
-  for (uint64_t i = thread; i < c->in_count; i += threads) {
+  if (thread % (1u << c->spread) != 0) return;
+  for (uint64_t i = thread >> c->spread; i < c->in_count; i += threads >> c->spread) {
     auto* task = reinterpret_cast<const BendTaskRecord*>(c->in_queue + i * c->task_stride);
     if (task->segment != BEND_SEGMENT_NONE) run_task(c, task);
   }

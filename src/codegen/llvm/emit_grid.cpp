@@ -742,6 +742,7 @@ void GridEmitter::offer(Builder& b, llvm::Value* worker, llvm::Value* state, Fun
   b.SetInsertPoint(ask);
   llvm::Value* control = m_.device_control(b, worker);
   llvm::Value* narrow = b.CreateICmpNE(field(b, m_.i32, control, offsetof(BendDeviceControl, mode)), b.getInt32(BEND_MODE_SEQUENTIAL));
+  narrow = b.CreateOr(narrow, b.CreateICmpNE(field(b, m_.i32, control, offsetof(BendDeviceControl, wide_trees)), b.getInt32(0)));
   llvm::Value* allowed = b.CreateICmpNE(field(b, m_.i32, control, offsetof(BendDeviceControl, group_capacity)), b.getInt32(0));
   llvm::Value* large = b.CreateICmpUGE(b.CreateAdd(depth, b.getInt64(tree.heavy ? kHeavyBonus : 0)), field(b, m_.i64, control, offsetof(BendDeviceControl, threshold)));
   llvm::Value* fits = b.CreateICmpULE(depth, b.getInt64(warp_height + BEND_WIDE_MOST + kMostWarpsLog2));

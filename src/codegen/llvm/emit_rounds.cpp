@@ -110,9 +110,13 @@ llvm::Function* ModuleEmitter::emit_round() {
     thread = round->getArg(1);
     threads = round->getArg(2);
   }
-  // Most threads of a narrow round have nothing to do and touch nothing.
+  // Most threads of a narrow round have nothing to do and touch nothing. Those that have something lie apart: one lane of a warp for each task
+  // goes through its segments alone, where 32 lanes in 10 segments would take 10 turns each.
+  llvm::Value* spread = control_field(b, i32, control, offsetof(BendDeviceControl, spread));
+  llvm::Value* first = b.CreateLShr(thread, spread);
+  llvm::Value* takes = b.CreateICmpEQ(b.CreateShl(first, spread), thread);
   llvm::BasicBlock *some = block(b, "some"), *none = block(b, "none");
-  b.CreateCondBr(b.CreateICmpULT(thread, control_field(b, i32, control, offsetof(BendDeviceControl, in_count))), some, none);
+  b.CreateCondBr(b.CreateAnd(takes, b.CreateICmpULT(first, control_field(b, i32, control, offsetof(BendDeviceControl, in_count)))), some, none);
   b.SetInsertPoint(none);
   b.CreateRetVoid();
   b.SetInsertPoint(some);
@@ -127,8 +131,9 @@ llvm::Function* ModuleEmitter::emit_round() {
   store(b, mode, worker, kDeviceWorkerMode, Region::Frame);
   store(b, b.CreateSelect(b.CreateICmpEQ(budget, number(0)), most, budget), worker, kDeviceWorkerBudget, Region::Frame);
   store(b, number(0), worker, kDeviceWorkerLevels, Region::Frame);
-  store(b, b.CreateSub(thread, threads), worker, kDeviceWorkerIndex, Region::Frame);
-  store(b, threads, worker, kDeviceWorkerStride, Region::Frame);
+  llvm::Value* stride = b.CreateLShr(threads, spread);
+  store(b, b.CreateSub(first, stride), worker, kDeviceWorkerIndex, Region::Frame);
+  store(b, stride, worker, kDeviceWorkerStride, Region::Frame);
   set_state(b, state, kStateSegment, number(BEND_SEGMENT_NONE));
   set_state(b, state, kStateLeft, number(0));
   if (together) {

@@ -259,7 +259,8 @@ void ModuleEmitter::set_levels(Builder& b, llvm::Value* worker, llvm::Value* sta
     left = b.CreateSelect(at_once, b.CreateAdd(left, number(kForksAtOnce)), left);
   }
   llvm::Value* mode = load(b, i32, worker, kDeviceWorkerMode, Region::Frame);
-  llvm::Value* all = b.CreateSelect(b.CreateICmpEQ(mode, number(BEND_MODE_PARALLEL)), number(~0u), levels);
+  // In mode parallel every fork is dealt out as it is; what its children are worth shows in their own rounds.
+  llvm::Value* all = b.CreateSelect(b.CreateICmpEQ(mode, number(BEND_MODE_PARALLEL)), b.CreateBinaryIntrinsic(llvm::Intrinsic::umax, levels, number(1)), levels);
   llvm::Value* taken = b.CreateSelect(b.CreateICmpEQ(mode, number(BEND_MODE_SEQUENTIAL)), number(0), all);
   store(b, taken, worker, kDeviceWorkerLevels, Region::Frame);
   set_state(b, state, kStateLeft, b.CreateSelect(b.CreateICmpNE(taken, number(0)), b.CreateSub(left, number(kForksAtOnce)), left));

@@ -7,8 +7,8 @@
      emulated_round(control, thread, threads)   the same machine compiled for the host; runs what `thread` of `threads` would do, to its end.
                                                 Call it through bend_emulated_thread (emulated_exit.h): an error leaves it by longjmp
 
-   The grid is fixed and knows nothing of the number of tasks: threads take IN tasks by stride (i = thread; i < in_count; i += threads), and a
-   thread that gets none leaves its BendDeviceThread as it is (the executor clears only the records below the widest round). Between rounds the kernel bend_flip (the runtime's own)
+   The grid is fixed and knows nothing of the number of tasks: threads whose number is a multiple of 2^spread take IN tasks by stride (i = thread >> spread;
+   i < in_count; i += threads >> spread), and a thread that gets none leaves its BendDeviceThread as it is (the executor clears only the records that the widest round may have reached). Between rounds the kernel bend_flip (the runtime's own)
    makes OUT the next IN and chooses the mode, so that many rounds are enqueued without the host in between.
 
    Rules of a task
@@ -79,7 +79,8 @@ extern "C" {
 #define BEND_LANE_BITS 5u
 #define BEND_WIDE_MOST 5u                /* most chunks a warp-task has: 2^5, one a lane */
 
-/* MIDDLE: a small budget; before it is spent, the first levels of forks of some tasks are parallel, and all forks that loop. Perfect trees become groups. */
+/* PARALLEL: every fork is. MIDDLE: a small budget; before it is spent, the first levels of forks of some tasks are parallel, and all forks that loop.
+   SEQUENTIAL: a larger budget, and perfect trees stay in their thread. rounds.h chooses between rounds. */
 enum BendMode { BEND_MODE_PARALLEL = 0, BEND_MODE_SEQUENTIAL = 1, BEND_MODE_MIDDLE = 2 };
 
 /* One record of a queue: task_stride bytes (a multiple of 16), the payload is the C struct of the segment's parameters at offset 16. */
@@ -143,7 +144,9 @@ typedef struct BendDeviceControl {
   uint64_t emulated_exit;                /* emulator: where a thread that has posted an error goes (emulated_exit.h) */
   uint64_t launches;                     /* address of a BendLaunchPool (launch_abi.h), 0: forks are not launched from the device */
   uint64_t zero_from, zero_to;           /* fresh heap memory between these addresses holds zeros (zeros.h) */
-  uint64_t reserved0[2];
+  uint32_t spread;                       /* one of 2^spread threads takes tasks: those of a narrow round have a warp each, or share it with few */
+  uint32_t wide_trees;                   /* 1: perfect trees become groups in mode sequential too */
+  uint64_t reserved0[1];
   /* line 1 */
   uint64_t heap_cursor;                  /* atomic */
   uint64_t reserved1[15];
@@ -175,8 +178,8 @@ typedef struct BendDeviceControl {
   uint32_t group_capacity;               /* 0: no groups */
   uint32_t warp_capacity;                /* below 2^31 */
   uint32_t warps_log2;                   /* a group has at most so many warp-tasks while `wide` can be raised */
-  uint32_t middle;                       /* IN counts from this on, below `target`, run in mode middle */
-  uint32_t middle_budget;
+  uint32_t middle_budget;                /* `budget` of middle rounds; 0: there are none */
+  uint32_t most_spread;
   uint64_t reserved5[8];
   /* line 6 */
   uint64_t groups;                       /* atomic: see BEND_GROUP_SHIFT */

@@ -65,16 +65,17 @@ void fill_control(const Run* run, BendDeviceControl* c) {
   c->warp_capacity = space->warp_capacity;
   if (space->device)
     while (c->warps_log2 < 20 && 1u << c->warps_log2 < space->device->flat_blocks * (BEND_BLOCK_THREADS / BEND_LANES) * kWarpTasksPerWarp / 2) ++c->warps_log2;
-  c->middle = 1;
   c->middle_budget = kMiddleBudget;
+  c->most_spread = BEND_LANE_BITS;
   if (!space->device) emulate_limits(run, c);
   switch (run->config->fork) {
     case Fork::Auto: break;
-    case Fork::Flat: c->threshold = 0; break;
+    case Fork::Flat: c->wide_trees = 1; break;
     case Fork::Thread:
     case Fork::Warp:
     case Fork::Block:
-      c->target = c->middle = UINT32_MAX;
+      c->target = UINT32_MAX;
+      c->middle_budget = c->most_spread = 0;
       c->warp_capacity /= 2;   // trees that are launched have the other half of the results
       c->launches = run->launches->base;
       // A thread that lives for one task should not keep much of the heap.
@@ -83,16 +84,17 @@ void fill_control(const Run* run, BendDeviceControl* c) {
       if (!space->device && run->config->seed % 3 == 1) c->sequential_budget = 16;
       break;
     case Fork::Host:
-      c->target = c->middle = UINT32_MAX;
+      c->target = UINT32_MAX;
+      c->middle_budget = 0;
       c->group_capacity = 0;
       break;
     case Fork::Sequential:
       c->group_capacity = 0;
-      c->target = c->middle = 0;
+      c->target = 0;
       c->sequential_budget = 0;
       break;
   }
-  choose_mode(c);
+  choose_mode(c, 0);
 }
 
 bool emulate(Run* run) {
@@ -142,6 +144,12 @@ void adapt_chunk(Run* run) {
   *run->chunk_hint = static_cast<uint32_t>(next < kSmallestChunk ? kSmallestChunk : next > kLargestChunk ? kLargestChunk : next);
 }
 
+// Thread records that rounds of at most `widest` tasks have reached.
+uint32_t reached(const Space* space, const BendDeviceControl* c) {
+  const uint64_t most = c->widest << c->most_spread;
+  return most < space->resident_threads ? static_cast<uint32_t>(most) : space->resident_threads;
+}
+
 }  // namespace
 
 bool run_rounds(Run* run, Message* why) {
@@ -161,7 +169,7 @@ bool run_rounds(Run* run, Message* why) {
   memcpy(run->result, image - result_span(run), run->program->entries[run->entry].result.size);
   // Nothing taken, and nothing small that could be given back: the threads' words are zero still.
   if (run->used == 0 && run->control->heap_cursor == cursor) space->dirty_threads = 0;
-  else if (run->control->tree_warps == 0 && run->control->widest < space->resident_threads) space->dirty_threads = static_cast<uint32_t>(run->control->widest);
+  else if (run->control->tree_warps == 0) space->dirty_threads = reached(space, run->control);
   adapt_chunk(run);
   Counters* k = run->counters;
   k->rounds += run->control->rounds;

@@ -80,18 +80,36 @@ const char kRuntimePtx[] = R"(
   st.global.u64 [%d1], %d7;
   st.global.u64 [%d1+8], %d6;
 
+  shr.u32 %r14, %r1, 2;
+  add.u32 %r14, %r14, %r1;
+  setp.gt.u32 %p4, %r3, %r14;
+  ld.global.u32 %r13, [%d1+696];
+  setp.eq.or.u32 %p4, %r13, 0, %p4;
   ld.global.u32 %r6, [%d1+536];
   setp.ge.u32 %p3, %r3, %r6;
-  ld.global.u32 %r13, [%d1+696];
-  setp.ge.u32 %p4, %r3, %r13;
-  selp.u32 %r7, 2, 0, %p4;
+  selp.u32 %r7, 0, 2, %p4;
   selp.u32 %r7, 1, %r7, %p3;
   st.global.u32 [%d1+60], %r7;
-  ld.global.u32 %r14, [%d1+700];
-  selp.u32 %r9, %r14, 0, %p4;
+  selp.u32 %r9, 0, %r13, %p4;
   ld.global.u32 %r8, [%d1+540];
   selp.u32 %r9, %r8, %r9, %p3;
   st.global.u32 [%d1+64], %r9;
+
+  ld.global.u32 %r4, [%d1+72];
+  cvt.u64.u32 %d8, %r3;
+  cvt.u64.u32 %d9, %r4;
+  ld.global.u32 %r13, [%d1+700];
+  mov.u32 %r14, 0;
+SPREAD:
+  setp.ge.u32 %p5, %r14, %r13;
+  @%p5 bra SPREAD_END;
+  shl.b64 %d8, %d8, 1;
+  setp.gt.u64 %p5, %d8, %d9;
+  @%p5 bra SPREAD_END;
+  add.u32 %r14, %r14, 1;
+  bra SPREAD;
+SPREAD_END:
+  st.global.u32 [%d1+112], %r14;
   ret;
 }
 

@@ -11,8 +11,9 @@ namespace bendc::rt::gpu {
 
 namespace {
 
-// One size step costs a factor of about 2 in work, so 2^10 calls are the most that stay in a thread by this rule.
-constexpr uint64_t kThreshold = 10;
+// A grid launched from the device costs some microseconds, 2^10 calls in a thread. A round costs that once for all that wait, so there nothing stays in its thread
+// by this rule; small subtrees do as bounded copies (codegen/gpu/bounded_recursion.h), and trees below a warp's width.
+constexpr uint64_t kLaunchThreshold = 10;
 
 struct Setting {
   const char* value;      // null: not given
@@ -85,7 +86,7 @@ bool read_gpu_config(GpuConfig* config, const BendOptions* options) {
   if (memory.value && (!parse_size(memory.value, &config->memory) || config->memory < 1u << 20)) return bad(memory, "a size of 1MB or more, like 8GB");
 
   Setting threshold = setting(given.gpu_threshold, "--gpu-threshold", "BEND_GPU_THRESHOLD");
-  config->threshold = kThreshold;
+  config->threshold = launched_from_device(config->fork) ? kLaunchThreshold : 0;
   if (threshold.value && !text::read_decimal(threshold.value, strlen(threshold.value), BEND_NAT_MAX, &config->threshold))
     return bad(threshold, "a size from 0 to 2^48-1");
 

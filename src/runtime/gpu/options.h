@@ -13,12 +13,12 @@ enum class Use : uint8_t {
 
 // How forks are dealt out on the device.
 enum class Fork : uint8_t {
-  Auto,        // rounds while the frontier is narrow, then inside threads with a budget
+  Auto,        // rounds while the frontier is narrow, then inside threads with a budget (rounds.h)
   Thread,      // grids launched from the device (launch_abi.h), by each thread ..
   Warp,        // .. by one lane for its warp
   Block,       // .. by one thread for its block
   Host,        // always rounds: every fork goes to the next round's queue
-  Flat,        // as auto, but every perfect tree is a grid however small it is
+  Flat,        // as auto, but perfect trees become grids when the frontier is wide, too
   Sequential,  // one thread: for comparison
 };
 

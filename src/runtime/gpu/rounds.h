@@ -4,16 +4,24 @@
 
 namespace bendc::rt::gpu {
 
-inline void choose_mode(BendDeviceControl* c) {
-  bool wide = c->in_count >= c->target, middle = c->in_count >= c->middle;
-  c->mode = wide ? BEND_MODE_SEQUENTIAL : middle ? BEND_MODE_MIDDLE : BEND_MODE_PARALLEL;
-  c->budget = wide ? c->sequential_budget : middle ? c->middle_budget : 0;
+// The mode and the spread of the round of in_count tasks that follows one of `before`. What the choice weighs (docs/gpu.md, "How forks are dealt out"):
+// while the frontier is narrow a round costs the same with one task or thousands, so a frontier that grows is dealt out fork by fork; where it does not
+// grow, rounds that end at every fork buy nothing, and tasks go on for a budget.
+inline void choose_mode(BendDeviceControl* c, uint32_t before) {
+  const uint32_t next = c->in_count;
+  const bool wide = next >= c->target, grew = next > before + (before >> 2), parallel = grew || c->middle_budget == 0;
+  c->mode = wide ? BEND_MODE_SEQUENTIAL : parallel ? BEND_MODE_PARALLEL : BEND_MODE_MIDDLE;
+  c->budget = wide ? c->sequential_budget : parallel ? 0 : c->middle_budget;
+  uint32_t spread = 0;
+  while (spread < c->most_spread && uint64_t{next} << (spread + 1) <= c->resident_threads) ++spread;
+  c->spread = spread;
 }
 
 inline void flip(BendDeviceControl* c) {
   if (c->in_count == 0) return;
   c->rounds += 1;
   c->tasks += c->in_count;
+  const uint32_t before = c->in_count;
   if (c->in_count > c->widest) c->widest = c->in_count;
   uint32_t next = c->out_count < c->queue_capacity ? c->out_count : c->queue_capacity;
   uint64_t groups = c->groups >> BEND_GROUP_SHIFT, warps = c->groups & ((1ull << BEND_GROUP_SHIFT) - 1);
@@ -31,7 +39,7 @@ inline void flip(BendDeviceControl* c) {
   uint64_t in = c->in_queue;
   c->in_queue = c->out_queue;
   c->out_queue = in;
-  choose_mode(c);
+  choose_mode(c, before);
 }
 
 }  // namespace bendc::rt::gpu
