@@ -13,6 +13,7 @@
 #include "gpu_machine.h"
 #include "runtime/gpu/gpu.h"
 #include "runtime/gpu/kernels.h"
+#include "runtime/gpu/rounds.h"
 #include "runtime_fixture.h"
 
 using namespace bendc;
@@ -208,6 +209,53 @@ TEST_CASE("gpu: bend_flip reads and writes the control block where it lies") {
   CHECK(uses(offsetof(BendDeviceControl, sequential_budget)));
   CHECK(uses(offsetof(BendDeviceControl, tasks)));
   CHECK(uses(offsetof(BendDeviceControl, widest)));
+  CHECK(uses(offsetof(BendDeviceControl, middle)));
+  CHECK(uses(offsetof(BendDeviceControl, middle_budget)));
+  CHECK(uses(offsetof(BendDeviceControl, most_spread)));
+  CHECK(uses(offsetof(BendDeviceControl, spread)));
+  CHECK(uses(offsetof(BendDeviceControl, resident_threads)));
+}
+
+TEST_CASE("gpu: the mode and the spread of a round follow from the width of the frontier") {
+  BendDeviceControl c = {};
+  c.resident_threads = 1024;
+  c.target = 1024;
+  c.sequential_budget = 512;
+  c.middle = 64;
+  c.middle_budget = 32;
+  c.most_spread = BEND_LANE_BITS;
+  struct Row {
+    uint32_t before, next;
+    BendMode mode;
+    uint32_t budget, spread;
+  };
+  const Row rows[] = {
+      {0, 1, BEND_MODE_PARALLEL, 0, 5},         // the root
+      {1, 1, BEND_MODE_MIDDLE, 32, 5},          // a chain
+      {2, 4, BEND_MODE_PARALLEL, 0, 5},         // a tree that grows
+      {40, 50, BEND_MODE_MIDDLE, 32, 4},        // by a quarter or less: a chain of few
+      {40, 51, BEND_MODE_PARALLEL, 0, 4},
+      {900, 65, BEND_MODE_PARALLEL, 0, 3},      // many enough that their forks fill the device sooner
+      {900, 64, BEND_MODE_MIDDLE, 32, 4},
+      {900, 513, BEND_MODE_PARALLEL, 0, 0},
+      {512, 1024, BEND_MODE_SEQUENTIAL, 512, 0},  // a task a thread
+      {5000, 4000000000u, BEND_MODE_SEQUENTIAL, 512, 0},
+  };
+  for (const Row& row : rows) {
+    c.in_count = row.next;
+    rt::gpu::choose_mode(&c, row.before);
+    CHECK(c.mode == row.mode);
+    CHECK(c.budget == row.budget);
+    CHECK(c.spread == row.spread);
+  }
+  // Every fork to the next round.
+  c.middle = 0;
+  c.target = UINT32_MAX;
+  for (uint32_t next : {1u, 64u, 1024u, 100000u}) {
+    c.in_count = next;
+    rt::gpu::choose_mode(&c, next);
+    CHECK(c.mode == BEND_MODE_PARALLEL);
+  }
 }
 
 TEST_CASE("gpu: every required driver function is asked for, and named when missing") {

@@ -43,11 +43,11 @@ std::vector<std::string> site_details(const ForkSite& site) {
     return out;
   }
   if (site.strategy == ForkStrategy::Flat)
-    out.push_back(fmt::format("on a GPU: flat: from a depth of {} on the whole tree is one grid, {} a thread, arguments from the leaf's number, results combined in the tree's order "
-                              "by shuffles and by the last of 32 warps",
-                              site.flat_from, site.flat_leaves == 1 ? "a leaf" : fmt::format("{} leaves", site.flat_leaves)));
-  out.push_back(fmt::format("on a GPU: {}host: while few tasks are there, each call is a task of the next round ({} bytes of {} a record) and the fork waits in a join record of {} bytes; "
-                            "once every thread has several, its calls run one after another in one thread, from a frame of {} bytes",
+    out.push_back(fmt::format("on a GPU: flat: from a depth of {} on, which {}, the whole tree is one grid while threads are free, {} a thread, arguments from the leaf's number, results combined "
+                              "in the tree's order by shuffles and by the last of 32 warps",
+                              site.flat_from, site.flat_loops ? "is worth part of a warp since its leaves loop" : "fills a warp", site.flat_leaves == 1 ? "a leaf" : fmt::format("{} leaves", site.flat_leaves)));
+  out.push_back(fmt::format("on a GPU: {}host: while fewer tasks wait than the device has threads, each call is a task of the next round ({} bytes of {} a record) and the fork waits in a join record "
+                            "of {} bytes; once every thread has one, its calls run one after another in one thread for 512 turns, from a frame of {} bytes",
                             site.strategy == ForkStrategy::Flat ? "below that, " : "", site.task_bytes, site.task_stride, site.join_bytes, site.frame_bytes));
   if (site.bounded_depth > 0)
     out.push_back(fmt::format("seq: from a depth of {} on, at most {} calls, by ordinary calls in one thread without frames", site.bounded_depth, site.bounded_calls));

@@ -151,6 +151,7 @@ class Finder {
       row.strategy = ForkStrategy::Flat;
       row.flat_from = tree.heavy ? 2 : tree.grain + BEND_LANE_BITS;
       row.flat_leaves = 1u << tree.grain;
+      row.flat_loops = tree.heavy;
       row.reason = fmt::format("its tree is perfect: the depth `{}` alone says how many leaves there are", m_.vars[m_.funcs[f].params[tree.measure]].name);
     }
     return row;

@@ -22,8 +22,9 @@ void emulate_limits(const Run* run, BendDeviceControl* control) {
   control->warps_log2 = seed == 0 ? 3 : static_cast<uint32_t>(mix(seed + 3) % 7);
   if (run->config->fork != Fork::Auto && run->config->fork != Fork::Flat) return;
   control->target = seed == 0 ? 256 : 1u << mix(seed) % 11;
+  control->middle = seed == 0 ? 64 : (1u << mix(seed + 6) % 11) - 1;
   control->most_spread = static_cast<uint32_t>(mix(seed + 4) % (BEND_LANE_BITS + 1));
-  control->middle_budget = seed == 0 ? 16 : (1u << mix(seed + 5) % 7) - 1;   // of 0 there are no rounds of that mode
+  control->middle_budget = seed == 0 ? 16 : 1u << mix(seed + 5) % 6;
   control->sequential_budget = seed == 0 ? 512 : mix(seed + 1) % 4 == 0 ? 0 : 1u << mix(seed + 2) % 10;
 }
 

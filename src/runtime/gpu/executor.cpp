@@ -9,11 +9,13 @@ namespace bendc::rt::gpu {
 
 namespace {
 
-// A frontier of four tasks a resident thread keeps threads busy while their tasks differ in length. 128 turns of the machine take some 30
-// microseconds, a few times what another round costs (docs/performance.md).
-constexpr uint32_t kTasksPerThread = 4;
+// Measured on an H200 (docs/performance.md, "What auto weighs"). Half a task a resident thread was better for searches and folds, but trees that follow each
+// other (treesort) lost 40 percent; four tasks a thread lost in all.
+constexpr uint32_t kTasksPerThread = 1;
 constexpr uint32_t kSequentialBudget = 512;
-constexpr uint32_t kMiddleBudget = 128;
+// Up to so many tasks that do not grow are a chain: its rounds are as long as 64 turns of the machine, some 20 microseconds, in place of one fork's 10.
+constexpr uint32_t kMiddle = 64;
+constexpr uint32_t kMiddleBudget = 64;
 // Warp-tasks of a tree for each resident warp: enough for warps that end early to take more.
 constexpr uint32_t kWarpTasksPerWarp = 4;
 constexpr uint32_t kFirstRounds = 1;   // a perfect tree is one; a look costs 10 us, an empty round about 8
@@ -65,6 +67,7 @@ void fill_control(const Run* run, BendDeviceControl* c) {
   c->warp_capacity = space->warp_capacity;
   if (space->device)
     while (c->warps_log2 < 20 && 1u << c->warps_log2 < space->device->flat_blocks * (BEND_BLOCK_THREADS / BEND_LANES) * kWarpTasksPerWarp / 2) ++c->warps_log2;
+  c->middle = kMiddle;
   c->middle_budget = kMiddleBudget;
   c->most_spread = BEND_LANE_BITS;
   if (!space->device) emulate_limits(run, c);
@@ -75,7 +78,7 @@ void fill_control(const Run* run, BendDeviceControl* c) {
     case Fork::Warp:
     case Fork::Block:
       c->target = UINT32_MAX;
-      c->middle_budget = c->most_spread = 0;
+      c->middle = c->most_spread = 0;
       c->warp_capacity /= 2;   // trees that are launched have the other half of the results
       c->launches = run->launches->base;
       // A thread that lives for one task should not keep much of the heap.
@@ -85,7 +88,7 @@ void fill_control(const Run* run, BendDeviceControl* c) {
       break;
     case Fork::Host:
       c->target = UINT32_MAX;
-      c->middle_budget = 0;
+      c->middle = 0;
       c->group_capacity = 0;
       break;
     case Fork::Sequential:

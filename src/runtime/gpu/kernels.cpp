@@ -84,7 +84,8 @@ const char kRuntimePtx[] = R"(
   add.u32 %r14, %r14, %r1;
   setp.gt.u32 %p4, %r3, %r14;
   ld.global.u32 %r13, [%d1+696];
-  setp.eq.or.u32 %p4, %r13, 0, %p4;
+  setp.gt.or.u32 %p4, %r3, %r13, %p4;
+  ld.global.u32 %r13, [%d1+700];
   ld.global.u32 %r6, [%d1+536];
   setp.ge.u32 %p3, %r3, %r6;
   selp.u32 %r7, 0, 2, %p4;
@@ -98,7 +99,7 @@ const char kRuntimePtx[] = R"(
   ld.global.u32 %r4, [%d1+72];
   cvt.u64.u32 %d8, %r3;
   cvt.u64.u32 %d9, %r4;
-  ld.global.u32 %r13, [%d1+700];
+  ld.global.u32 %r13, [%d1+704];
   mov.u32 %r14, 0;
 SPREAD:
   setp.ge.u32 %p5, %r14, %r13;

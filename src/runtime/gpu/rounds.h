@@ -4,12 +4,12 @@
 
 namespace bendc::rt::gpu {
 
-// The mode and the spread of the round of in_count tasks that follows one of `before`. What the choice weighs (docs/gpu.md, "How forks are dealt out"):
-// while the frontier is narrow a round costs the same with one task or thousands, so a frontier that grows is dealt out fork by fork; where it does not
-// grow, rounds that end at every fork buy nothing, and tasks go on for a budget.
+// The mode and the spread of the round of in_count tasks that follows one of `before`. What the choice weighs (docs/gpu.md, "What a round costs"): below
+// the device's width a round costs the same with one task or thousands, and the longest path of a fork tree shrinks by one fork a round, whether its
+// tasks go on in their threads or not; so every fork is dealt out. Above it tasks go on for a budget, and so they do where a few tasks stay a few: a chain.
 inline void choose_mode(BendDeviceControl* c, uint32_t before) {
   const uint32_t next = c->in_count;
-  const bool wide = next >= c->target, grew = next > before + (before >> 2), parallel = grew || c->middle_budget == 0;
+  const bool wide = next >= c->target, parallel = next > before + (before >> 2) || next > c->middle;
   c->mode = wide ? BEND_MODE_SEQUENTIAL : parallel ? BEND_MODE_PARALLEL : BEND_MODE_MIDDLE;
   c->budget = wide ? c->sequential_budget : parallel ? 0 : c->middle_budget;
   uint32_t spread = 0;
