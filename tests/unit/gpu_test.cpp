@@ -236,7 +236,8 @@ TEST_CASE("gpu: the mode and the spread of a round follow from the width of the 
       {40, 50, BEND_MODE_MIDDLE, 32, 4},        // by a quarter or less: a chain of few
       {40, 51, BEND_MODE_PARALLEL, 0, 4},
       {900, 65, BEND_MODE_PARALLEL, 0, 3},      // many enough that their forks fill the device sooner
-      {900, 64, BEND_MODE_MIDDLE, 32, 4},
+      {900, 64, BEND_MODE_PARALLEL, 0, 4},      // the next of many trees, perhaps
+      {64, 64, BEND_MODE_MIDDLE, 32, 4},
       {900, 513, BEND_MODE_PARALLEL, 0, 0},
       {512, 1024, BEND_MODE_SEQUENTIAL, 512, 0},  // a task a thread
       {5000, 4000000000u, BEND_MODE_SEQUENTIAL, 512, 0},

@@ -178,7 +178,7 @@ typedef struct BendDeviceControl {
   uint32_t group_capacity;               /* 0: no groups */
   uint32_t warp_capacity;                /* below 2^31 */
   uint32_t warps_log2;                   /* a group has at most so many warp-tasks while `wide` can be raised */
-  uint32_t middle;                       /* IN counts up to this that have not grown run in mode middle; 0: none do */
+  uint32_t middle;                       /* IN counts up to this that follow such a count and have not grown run in mode middle; 0: none do */
   uint32_t middle_budget;                /* `budget` of middle rounds */
   uint32_t most_spread;
   uint32_t reserved5[15];

@@ -13,7 +13,7 @@ namespace {
 // other (treesort) lost 40 percent; four tasks a thread lost in all.
 constexpr uint32_t kTasksPerThread = 1;
 constexpr uint32_t kSequentialBudget = 512;
-// Up to so many tasks that do not grow are a chain: its rounds are as long as 64 turns of the machine, some 20 microseconds, in place of one fork's 10.
+// Up to so many tasks that do not grow, twice, are a chain: its rounds are as long as 64 turns of the machine, some 20 microseconds, in place of one fork's 10.
 constexpr uint32_t kMiddle = 64;
 constexpr uint32_t kMiddleBudget = 64;
 // Warp-tasks of a tree for each resident warp: enough for warps that end early to take more.

@@ -84,7 +84,8 @@ const char kRuntimePtx[] = R"(
   add.u32 %r14, %r14, %r1;
   setp.gt.u32 %p4, %r3, %r14;
   ld.global.u32 %r13, [%d1+696];
-  setp.gt.or.u32 %p4, %r3, %r13, %p4;
+  max.u32 %r14, %r1, %r3;
+  setp.gt.or.u32 %p4, %r14, %r13, %p4;
   ld.global.u32 %r13, [%d1+700];
   ld.global.u32 %r6, [%d1+536];
   setp.ge.u32 %p3, %r3, %r6;

@@ -9,7 +9,7 @@ namespace bendc::rt::gpu {
 // tasks go on in their threads or not; so every fork is dealt out. Above it tasks go on for a budget, and so they do where a few tasks stay a few: a chain.
 inline void choose_mode(BendDeviceControl* c, uint32_t before) {
   const uint32_t next = c->in_count;
-  const bool wide = next >= c->target, parallel = next > before + (before >> 2) || next > c->middle;
+  const bool wide = next >= c->target, grew = next > before + (before >> 2), few = next <= c->middle && before <= c->middle, parallel = grew || !few;
   c->mode = wide ? BEND_MODE_SEQUENTIAL : parallel ? BEND_MODE_PARALLEL : BEND_MODE_MIDDLE;
   c->budget = wide ? c->sequential_budget : parallel ? 0 : c->middle_budget;
   uint32_t spread = 0;
