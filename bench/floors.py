@@ -23,7 +23,7 @@ REASONS = {
     "twins/bitonic": "C's loop runs over two pointers and is vectorised, ours over masked indices",
     "twins/queens": "a fuel test and a second recursion for every candidate; C loops over them",
     "twins/scan": "Array.new fills 128 MB that C leaves to its first loop; system time for clearing huge pages swings from 10 to 170 ms under load",
-    "twins/fib-O2": "not profiled",
+    "twins/fib-O2": "gcc returns from n < 2, most calls, before it saves a register; ours saves three first: 11.5 instructions a call against 8.1",
     "twins/treesort": "nodes are opened and built again in place",
 }
 

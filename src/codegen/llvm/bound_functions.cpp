@@ -20,7 +20,7 @@ using Weight = uint64_t;
 
 constexpr Weight kGrown = 20'000;       // of a function with all that is inlined into it; the suite's largest is 16,000 by this measure
 constexpr Weight kOptimised = 50'000;   // 2 s at level 1
-constexpr Weight kSelected = 150'000;   // 2 s without optimisation, 0.5 s with the fast register allocator
+constexpr Weight kSelected = 100'000;   // 1.5 s without optimisation, 0.4 s with the fast register allocator
 constexpr Weight kInlining = 2'000'000;   // of one function, the suite's largest is 1,350,000: each call inlined looks at the function as grown so far, and copies the callee
 constexpr Weight kCandidate = 300;      // LLVM does not inline what is larger, unless this is its only call
 constexpr size_t kCycle = 64;           // functions that call each other: each inlined call looks at all of them again

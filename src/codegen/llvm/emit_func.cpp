@@ -252,12 +252,27 @@ void FuncEmitter::jump(const flow::Node& node) {
   b_.CreateBr(point.block);
 }
 
+namespace {
+// A match on 0n, 1n, .. tests n, then n - 1, and so on. Tests of one value become one switch, those of differences stay a chain.
+uint64_t undo_difference(llvm::Value*& subject) {
+  uint64_t taken = 0;
+  for (;;) {
+    const auto* difference = llvm::dyn_cast<llvm::BinaryOperator>(subject);
+    const auto* constant = difference && difference->getOpcode() == llvm::Instruction::Sub ? llvm::dyn_cast<llvm::ConstantInt>(difference->getOperand(1)) : nullptr;
+    if (!constant) return taken;
+    taken += constant->getZExtValue();
+    subject = difference->getOperand(0);
+  }
+}
+}  // namespace
+
 void FuncEmitter::branch(const flow::Node& node, llvm::Value* subject) {
   llvm::BasicBlock* otherwise = m_.block(b_, "else");
+  const uint64_t taken = undo_difference(subject);
   llvm::SwitchInst* cases = b_.CreateSwitch(subject, otherwise, static_cast<unsigned>(node.arms.size()));
   for (const flow::Arm& arm : node.arms) {
     llvm::BasicBlock* target = m_.block(b_, "arm");
-    cases->addCase(llvm::cast<llvm::ConstantInt>(llvm::ConstantInt::get(subject->getType(), arm.value)), target);
+    cases->addCase(llvm::cast<llvm::ConstantInt>(llvm::ConstantInt::get(subject->getType(), arm.value + taken)), target);
     work_.push_back({target, arm.body});
   }
   if (node.other.valid()) {
