@@ -15,14 +15,15 @@ namespace bendc::codegen {
 
 namespace {
 
-// Instructions, each as often as the struct that it makes has members: LLVM takes those apart one by one.
+// Instructions, each as often as the struct that it makes has members, since LLVM takes those apart one by one, or four times as a branch has targets.
 using Weight = uint64_t;
 
-constexpr Weight kGrown = 20'000;       // of a function with all that is inlined into it; the suite's largest is 16,000 by this measure
+constexpr Weight kGrown = 40'000;       // of a function with all that is inlined into it; the suite's largest is 32,500 by this measure
 constexpr Weight kOptimised = 50'000;   // 2 s at level 1
 constexpr Weight kSelected = 100'000;   // 1.5 s without optimisation, 0.4 s with the fast register allocator
-constexpr Weight kInlining = 2'000'000;   // of one function, the suite's largest is 1,350,000: each call inlined looks at the function as grown so far, and copies the callee
+constexpr Weight kInlining = 4'000'000;   // of one function, the suite's largest is 2,750,000: each call inlined looks at the function as grown so far, and copies the callee
 constexpr Weight kCandidate = 300;      // LLVM does not inline what is larger, unless this is its only call
+constexpr Weight kStraight = 500;       // instructions of a block: instruction selection and the combiner of machine instructions look along it for each
 constexpr size_t kCycle = 64;           // functions that call each other: each inlined call looks at all of them again
 
 Weight members(const llvm::Type* type) {
@@ -32,7 +33,15 @@ Weight members(const llvm::Type* type) {
 
 Weight weight_of(const llvm::Function& function) {
   Weight sum = 0;
-  for (const llvm::Instruction& instruction : llvm::instructions(function)) sum += std::max<Weight>(1, members(instruction.getType()));
+  for (const llvm::Instruction& instruction : llvm::instructions(function))
+    sum += std::max<Weight>({1, members(instruction.getType()), instruction.isTerminator() ? Weight{4} * instruction.getNumSuccessors() : 0});
+  return sum;
+}
+
+Weight weight_of_blocks(const llvm::Function& function) {
+  Weight sum = 0;
+  for (const llvm::BasicBlock& block : function)
+    if (block.size() > kStraight) sum += block.size() * block.size() / kStraight;
   return sum;
 }
 
@@ -74,7 +83,7 @@ class Bounds {
       else now = next;
     }
     sizes_[&function] = now;
-    if (own > kOptimised && !function.hasFnAttribute(llvm::Attribute::AlwaysInline)) {
+    if (own + weight_of_blocks(function) > kOptimised && !function.hasFnAttribute(llvm::Attribute::AlwaysInline)) {
       function.addFnAttr(llvm::Attribute::NoInline);
       function.addFnAttr(llvm::Attribute::OptimizeNone);
     }
@@ -98,7 +107,7 @@ void bound_functions(llvm::Module& module) { Bounds(module).run(); }
 
 bool has_huge_function(const llvm::Module& module) {
   return std::any_of(module.begin(), module.end(), [](const llvm::Function& function) {
-    return function.hasFnAttribute(llvm::Attribute::OptimizeNone) && weight_of(function) > kSelected;
+    return function.hasFnAttribute(llvm::Attribute::OptimizeNone) && weight_of(function) + weight_of_blocks(function) > kSelected;
   });
 }
 
