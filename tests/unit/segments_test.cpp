@@ -28,7 +28,11 @@ TEST_CASE("a forked fib becomes two segments") {
   REQUIRE(d.entries.size() == 1);
   CHECK(d.entries[0].refusal == "");
   std::string text = flow::print_module(d.module);
-  CHECK(has(text, "tail @\"fib$1\"(%a, %b)"));
+  // The sum so far goes along: the first child starts from it, the second from nothing.
+  CHECK(has(text, "tail @\"fib~acc$1\"(%a, %b)"));
+  REQUIRE(d.accumulators.size() == 1);
+  CHECK(d.accumulators[0].identity == 0);
+  CHECK(d.module.funcs[d.accumulators[0].func].params.size() == 2);
   CHECK(d.async[d.entries[0].device.index]);
 }
 

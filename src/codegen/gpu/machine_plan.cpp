@@ -96,8 +96,10 @@ class Planner {
     plan_.words64 = std::max(plan_.words64, words64);
   }
 
-  FieldsLayout record(FuncId func, uint32_t start) {
-    FieldsLayout out = layouts_.record(param_types(m_, func));
+  FieldsLayout record(FuncId func, uint32_t start) { return record(param_types(m_, func), start); }
+
+  FieldsLayout record(const std::vector<TypeId>& types, uint32_t start) {
+    FieldsLayout out = layouts_.record(types);
     for (uint32_t& offset : out.offsets) offset += start;
     return out;
   }
@@ -134,30 +136,41 @@ class Planner {
       cut.func = func;
       cut.node = at;
       cut.fork = !call;
+      FuncId def = func;
+      for (const Accumulator& row : device_.accumulators)
+        if (row.func == func) def = row.original;
       for (const BoundedRecursion& row : device_.bounded)
-        if (row.func == func && row.depth > 0) cut.measure = m_.funcs[func].params[row.measure];
+        if (row.func == def && row.depth > 0) cut.measure = m_.funcs[func].params[row.measure];
       if (call) cut.children = {n.expr.func};
       for (const CallSite& site : n.calls) cut.children.push_back(site.func);
       for (FuncId child : cut.children) cut.heavy |= loops_.count(child.index) > 0;
       cut.heavy |= cut.measure.valid();
       cut.continuation = m_.nodes[n.next].func;
+      for (const Accumulator& row : device_.accumulators) {
+        // Only forks that accumulate call an accumulator more than once.
+        cut.accumulates |= cut.fork && row.func == cut.children[0];
+        if (row.func == cut.children[0]) cut.identity = row.identity;
+      }
       cut.payload = record(cut.continuation, 0);
       cut.join_bytes = BEND_JOIN_HEADER + cut.payload.bytes;
-      cut.frame_bytes = cut.payload.bytes;
+      cut.frame_bytes = cut.accumulates ? 0 : cut.payload.bytes;
       for (size_t i = 1; i < cut.children.size(); ++i) {
-        cut.late.push_back(record(cut.children[i], cut.frame_bytes));
+        std::vector<TypeId> types = param_types(m_, cut.children[i]);
+        if (cut.accumulates) types.pop_back();
+        cut.late.push_back(record(types, cut.frame_bytes));
         cut.frame_bytes += cut.late.back().bytes;
       }
       cut.frame_bytes = (cut.frame_bytes + 7) / 8 * 8 + 8;
       // Wider values are boxed (kMaxFlatWords), and a def has a bounded number of parameters.
       if (cut.join_bytes >= kMaxRecord || cut.frame_bytes >= kMaxRecord) internal_error("plan_machine", "a frame or join record past 64 KiB");
       plan_.stack_bytes = std::max(plan_.stack_bytes, cut.frame_bytes + 8);
+      plan_.largest_frame = std::max(plan_.largest_frame, cut.frame_bytes);
       const auto index = static_cast<uint32_t>(plan_.cuts.size());
       for (uint32_t i = 1; i < cut.children.size(); ++i) {
         const uint32_t segment = add({Segment::Kind::NextChild, FuncId(), index, i});
         if (i == 1) cut.next_child = segment;
       }
-      cut.resume_frame = add({Segment::Kind::ResumeFrame, FuncId(), index, 0});
+      if (!cut.accumulates) cut.resume_frame = add({Segment::Kind::ResumeFrame, FuncId(), index, 0});
       if (cut.fork) cut.resume_join = add({Segment::Kind::ResumeJoin, FuncId(), index, 0});
       plan_.cut_of[at.index] = index;
       if (cut.fork)

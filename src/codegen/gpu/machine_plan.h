@@ -21,12 +21,14 @@ struct Cut {
   flow::FuncId func;                     // where it stands
   flow::NodeId node;
   bool fork = false;
+  bool accumulates = false;              // each child starts from the value of the one before, the last one takes the frame's place (accumulate.h)
+  uint32_t identity = 0;                 // what a child that becomes a task starts from
   bool heavy = false;                    // its segments may be long: what it calls loops, handles whole arrays, or makes many ordinary calls
   flow::VarId measure;                   // a Nat in scope that says how much work the fork is: below a threshold it runs in its thread
   std::vector<flow::FuncId> children;
   flow::FuncId continuation;
   flow::FieldsLayout payload;            // of the continuation's parameters: results first; offsets from a frame's start
-  std::vector<flow::FieldsLayout> late;  // arguments of children 1.. in a frame; offsets from the frame's start
+  std::vector<flow::FieldsLayout> late;  // arguments of children 1.. in a frame; offsets from the frame's start. Without the last one in a fork that accumulates
   uint32_t frame_bytes = 0;              // with the header, which comes last
   uint32_t join_bytes = 0;               // the payload lies behind the header
   uint32_t next_child = 0;               // segment of child 1; the others follow
@@ -57,8 +59,9 @@ struct MachinePlan {
   std::vector<uint32_t> run, load;       // by function; kNone for functions that are only called
   std::map<uint32_t, flow::FieldsLayout> task_payload;  // by function that a task starts with; offsets from the record's start
   std::map<uint32_t, uint32_t> out, relay;  // segments, by type; Out segments are the first ones
-  uint32_t stack_bytes = 0;              // a thread's stack of frames
   bool makes_arrays = false;             // by Array.new
+  uint32_t stack_bytes = 0;              // a thread's stack of frames in its own memory
+  uint32_t largest_frame = 0;
   bool loops = false;                    // some segment loops, or calls what does
   uint32_t words32 = 0, words64 = 0;     // of the widest arguments or value
   uint32_t task_stride = 0;

@@ -390,7 +390,17 @@ DeviceModule split_segments(const Module& host) {
   device.copy.assign(m.funcs.size(), false);
   for (FuncId copy : bounded.copies) device.copy[copy.index] = true;
 
-  for (uint32_t i = 0; i < count; ++i) {
+  // Perfect trees are put together by warps.
+  device.accumulators = accumulate_forks(m, [&](FuncId f) {
+    const bool tree = std::any_of(device.trees.begin(), device.trees.end(), [&](const PerfectTree& row) { return row.func == f && row.why.empty(); });
+    return f.index < count && device.reachable[f.index] && device.async[f.index] && !tree;
+  });
+  const uint32_t whole = m.funcs.size();
+  device.reachable.resize(whole, true);
+  device.async.resize(whole, true);
+  device.copy.resize(whole, false);
+
+  for (uint32_t i = 0; i < whole; ++i) {
     if (!device.reachable[i] || !device.async[i]) continue;
     Cutter(m, device.async, FuncId(i)).run();
   }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "codegen/flow.h"
+#include "codegen/gpu/accumulate.h"
 #include "codegen/gpu/bounded_recursion.h"
 #include "codegen/gpu/perfect_trees.h"
 
@@ -32,6 +33,7 @@ struct DeviceModule {
   std::vector<bool> inlined;     // by FuncId: made by find_perfect_trees, always part of the grid's kernel
   std::vector<BoundedRecursion> bounded;
   std::vector<PerfectTree> trees;
+  std::vector<Accumulator> accumulators;
   std::vector<DeviceEntry> entries;
 };
 

@@ -9,7 +9,7 @@
 namespace bendc::codegen {
 
 inline constexpr uint32_t kDeviceWorkerControl = 0, kDeviceWorkerThread = 8, kDeviceWorkerBump = 16, kDeviceWorkerLimit = 24, kDeviceWorkerGoesOn = 32, kDeviceWorkerMode = 40, kDeviceWorkerBudget = 44,
-                          kDeviceWorkerLevels = 48, kDeviceWorkerIndex = 52, kDeviceWorkerStride = 56, kDeviceWorkerBytes = 64;
+                          kDeviceWorkerLevels = 48, kDeviceWorkerIndex = 52, kDeviceWorkerStride = 56, kDeviceWorkerEnd = 60, kDeviceWorkerTop = 64, kDeviceWorkerBytes = 72;
 
 // A budget without end; a task whose forks are dealt out at once has kForksAtOnce less than it has.
 inline constexpr uint32_t kNoBudget = 1u << 29, kForksAtOnce = 1u << 30;

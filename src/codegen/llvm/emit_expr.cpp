@@ -57,6 +57,7 @@ Leaves FuncEmitter::expr(const flow::Node& node) {
     case ExprKind::ConGet:
       return m_.ref_field(b_, scalar(args[0]), kind(args[0]).data, static_cast<uint32_t>(e.imm), static_cast<uint32_t>(e.imm2));
     case ExprKind::Call:
+      count_copy(e.func);
       return e.bang && m_.options.gpu && !m_.on_device() && !sequential_ ? bang_call(e.func, e.args) : call(e.func, e.args);
     case ExprKind::Apply: {
       const TypeId fn = type(args[0]), result = m_.flow.types[fn].parts[1];

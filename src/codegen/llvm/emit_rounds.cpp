@@ -49,16 +49,58 @@ llvm::Value* ModuleEmitter::load_relaxed(Builder& b, llvm::Type* type, llvm::Val
   return word;
 }
 
-// The thread's next task of the round, by stride; to `none` when there is none, or some thread has failed.
+// Threads whose tasks have ended ask for the next one; where segments loop, or launch grids, tasks go to threads by stride.
+bool ModuleEmitter::tasks_on_request() const { return !options.launches && !options.gpu->plan->loops; }
+
+// What counts the tasks that were asked for: a word of the block on a device, of the round in the emulator.
+llvm::Value* ModuleEmitter::taken_counter(Builder& b, llvm::Value* worker) {
+  if (options.target != TargetKind::Device) return b.CreateConstGEP1_64(i8, device_control(b, worker), offsetof(BendDeviceControl, next_task));
+  constexpr unsigned kShared = 3;
+  if (!taken_) {
+    taken_ = new llvm::GlobalVariable(ir, i32, false, llvm::GlobalValue::InternalLinkage, llvm::PoisonValue::get(i32), "bend.taken", nullptr, llvm::GlobalValue::NotThreadLocal, kShared);
+    taken_->setAlignment(llvm::Align(4));
+  }
+  return taken_;
+}
+
+// Whether the tasks that the thread could ask for have all been taken.
+llvm::Value* ModuleEmitter::are_tasks_taken(Builder& b, llvm::Value* worker) {
+  llvm::LoadInst* taken = b.CreateAlignedLoad(i32, taken_counter(b, worker), llvm::Align(4));
+  taken->setAtomic(llvm::AtomicOrdering::Monotonic, device_scope());
+  return b.CreateICmpUGE(taken, load(b, i32, worker, kDeviceWorkerEnd, Region::Frame));
+}
+
+// The thread's next task of the round; to `none` when there is none, or some thread has failed.
 void ModuleEmitter::take_next_task(Builder& b, llvm::Value* worker, llvm::Value* state, llvm::BasicBlock* none) {
   llvm::Value* control = device_control(b, worker);
-  llvm::BasicBlock *look = block(b, "look"), *take = block(b, "take"), *run = block(b, "run");
-  llvm::Value* index = b.CreateAdd(load(b, i32, worker, kDeviceWorkerIndex, Region::Frame), load(b, i32, worker, kDeviceWorkerStride, Region::Frame));
-  store(b, index, worker, kDeviceWorkerIndex, Region::Frame);
-  b.CreateCondBr(b.CreateICmpULT(index, control_field(b, i32, control, offsetof(BendDeviceControl, in_count))), look, none);
+  llvm::BasicBlock *look = block(b, "look"), *take = block(b, "take");
+  llvm::Value *index = load(b, i32, worker, kDeviceWorkerIndex, Region::Frame), *stride = load(b, i32, worker, kDeviceWorkerStride, Region::Frame), *some = nullptr;
+  if (tasks_on_request()) {
+    llvm::Value* taken = device_add(b, taken_counter(b, worker), number(1));
+    some = b.CreateICmpULT(taken, load(b, i32, worker, kDeviceWorkerEnd, Region::Frame));
+    if (options.target == TargetKind::Device) {
+      // A block has every `stride`th run of 32 tasks, from `index` on.
+      llvm::Value* run = b.CreateAdd(b.CreateMul(b.CreateLShr(taken, BEND_LANE_BITS), stride), index);
+      index = b.CreateOr(b.CreateShl(run, BEND_LANE_BITS), b.CreateAnd(taken, BEND_LANES - 1));
+    } else {
+      index = b.CreateAdd(taken, stride);
+    }
+  } else {
+    index = b.CreateAdd(index, stride);
+    store(b, index, worker, kDeviceWorkerIndex, Region::Frame);
+    some = b.CreateICmpULT(index, control_field(b, i32, control, offsetof(BendDeviceControl, in_count)));
+  }
+  b.CreateCondBr(some, look, none);
   b.SetInsertPoint(look);
   b.CreateCondBr(b.CreateICmpEQ(load_relaxed(b, i64, control, offsetof(BendDeviceControl, error)), llvm::ConstantInt::get(i64, 0)), take, none);
   b.SetInsertPoint(take);
+  begin_task(b, worker, state, index);
+}
+
+// Task `index` of the round to the state.
+void ModuleEmitter::begin_task(Builder& b, llvm::Value* worker, llvm::Value* state, llvm::Value* index) {
+  llvm::Value* control = device_control(b, worker);
+  llvm::BasicBlock* run = block(b, "run");
   llvm::Value* fresh = index;
   if (!options.gpu->plan->trees.empty()) {
     // Joins whose awaited tree has come: their own segment goes on.
@@ -90,7 +132,7 @@ void ModuleEmitter::take_next_task(Builder& b, llvm::Value* worker, llvm::Value*
 // (coalesce_loops).
 llvm::Function* ModuleEmitter::emit_round() {
   const bool gpu = options.target == TargetKind::Device;
-  const bool together = options.gpu->plan->loops;
+  const bool together = options.gpu->plan->loops, on_request = tasks_on_request();
   llvm::Function* machine = emit_machine(!together);
   llvm::SmallVector<llvm::Type*, 3> params{ptr};
   if (!gpu) params.append({i32, i32});
@@ -110,13 +152,43 @@ llvm::Function* ModuleEmitter::emit_round() {
     thread = round->getArg(1);
     threads = round->getArg(2);
   }
+  llvm::Value* in_count = control_field(b, i32, control, offsetof(BendDeviceControl, in_count));
+  llvm::Value *index = thread, *stride = threads, *end = nullptr, *has_task = nullptr;
+  if (on_request && gpu) {
+    // Each warp of the grid begins with 2^narrow tasks, 32 at most: a narrow round has one in each warp, which goes its own way. The thread that begins
+    // with task i has record i: no other has, and a round narrower than the grid uses the records below its width.
+    llvm::Value *lane = b.CreateAnd(thread, BEND_LANES - 1), *block_index = b.CreateUDiv(thread, number(BEND_BLOCK_THREADS)), *blocks = b.CreateUDiv(threads, number(BEND_BLOCK_THREADS));
+    llvm::Value* warp = b.CreateAdd(b.CreateMul(b.CreateLShr(b.CreateAnd(thread, BEND_BLOCK_THREADS - 1), BEND_LANE_BITS), blocks), block_index);
+    llvm::Value* warps = b.CreateLShr(threads, BEND_LANE_BITS);
+    llvm::Value* each = b.CreateUDiv(b.CreateSub(b.CreateAdd(in_count, warps), number(1)), warps);
+    llvm::Value* log2 = b.CreateSub(number(32), b.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, b.CreateSub(each, number(1)), llvm::ConstantInt::getFalse(context)));
+    llvm::Value* narrow = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, log2, number(BEND_LANE_BITS));
+    thread = b.CreateAdd(b.CreateShl(warp, narrow), lane);
+    has_task = b.CreateAnd(b.CreateICmpULT(lane, b.CreateShl(number(1), narrow)), b.CreateICmpULT(thread, in_count));
+    // Runs of 32 tasks that are the block's; the last one may be shorter.
+    llvm::Value *runs = b.CreateLShr(in_count, BEND_LANE_BITS), *rest = b.CreateAnd(in_count, BEND_LANES - 1);
+    llvm::Value* own = b.CreateUDiv(b.CreateAdd(b.CreateBinaryIntrinsic(llvm::Intrinsic::usub_sat, runs, block_index), b.CreateSub(blocks, number(1))), blocks);
+    end = b.CreateAdd(b.CreateShl(own, BEND_LANE_BITS), b.CreateSelect(b.CreateICmpEQ(b.CreateURem(runs, blocks), block_index), rest, number(0)));
+    index = block_index;
+    stride = blocks;
+    llvm::BasicBlock *first = block(b, "first"), *begun = block(b, "begun");
+    b.CreateCondBr(b.CreateICmpEQ(b.CreateIntrinsic(i32, llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {}), number(0)), first, begun);
+    b.SetInsertPoint(first);
+    b.CreateStore(number(BEND_BLOCK_THREADS), taken_counter(b, nullptr));
+    b.CreateBr(begun);
+    b.SetInsertPoint(begun);
+    b.CreateIntrinsic(void_type, llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_all, {number(0)});
+  } else {
+    llvm::Value* spread = control_field(b, i32, control, offsetof(BendDeviceControl, spread));
+    index = b.CreateLShr(thread, spread);
+    stride = b.CreateLShr(threads, spread);
+    end = b.CreateBinaryIntrinsic(llvm::Intrinsic::usub_sat, in_count, stride);
+    has_task = b.CreateAnd(b.CreateICmpEQ(b.CreateShl(index, spread), thread), b.CreateICmpULT(index, in_count));
+  }
   // Most threads of a narrow round have nothing to do and touch nothing. Those that have something lie apart: one lane of a warp for each task
   // goes through its segments alone, where 32 lanes in 10 segments would take 10 turns each.
-  llvm::Value* spread = control_field(b, i32, control, offsetof(BendDeviceControl, spread));
-  llvm::Value* first = b.CreateLShr(thread, spread);
-  llvm::Value* takes = b.CreateICmpEQ(b.CreateShl(first, spread), thread);
   llvm::BasicBlock *some = block(b, "some"), *none = block(b, "none");
-  b.CreateCondBr(b.CreateAnd(takes, b.CreateICmpULT(first, control_field(b, i32, control, offsetof(BendDeviceControl, in_count)))), some, none);
+  b.CreateCondBr(has_task, some, none);
   b.SetInsertPoint(none);
   b.CreateRetVoid();
   b.SetInsertPoint(some);
@@ -131,9 +203,9 @@ llvm::Function* ModuleEmitter::emit_round() {
   store(b, mode, worker, kDeviceWorkerMode, Region::Frame);
   store(b, b.CreateSelect(b.CreateICmpEQ(budget, number(0)), most, budget), worker, kDeviceWorkerBudget, Region::Frame);
   store(b, number(0), worker, kDeviceWorkerLevels, Region::Frame);
-  llvm::Value* stride = b.CreateLShr(threads, spread);
-  store(b, b.CreateSub(first, stride), worker, kDeviceWorkerIndex, Region::Frame);
+  store(b, on_request ? index : b.CreateSub(index, stride), worker, kDeviceWorkerIndex, Region::Frame);
   store(b, stride, worker, kDeviceWorkerStride, Region::Frame);
+  store(b, end, worker, kDeviceWorkerEnd, Region::Frame);
   set_state(b, state, kStateSegment, number(BEND_SEGMENT_NONE));
   set_state(b, state, kStateLeft, number(0));
   if (together) {
@@ -145,6 +217,7 @@ llvm::Function* ModuleEmitter::emit_round() {
     b.CreateBr(next);
     b.SetInsertPoint(done);
   } else {
+    if (on_request) begin_task(b, worker, state, gpu ? thread : index);
     b.CreateCall(machine, {worker, state});
   }
   close_device_thread(b, worker, own_record);

@@ -56,24 +56,24 @@ Leaves ModuleEmitter::get_words(Builder& b, llvm::Value* state, llvm::ArrayRef<T
   return out;
 }
 
-Leaves ModuleEmitter::load_record(Builder& b, llvm::ArrayRef<TypeId> types, const flow::FieldsLayout& layout, llvm::Value* record) {
+Leaves ModuleEmitter::load_record(Builder& b, llvm::ArrayRef<TypeId> types, const flow::FieldsLayout& layout, llvm::Value* record, Place place) {
   Leaves out;
   for (size_t i = 0; i < types.size(); ++i) {
-    for (flow::Leaf leaf : layouts.of(types[i]).leaves) out.push_back(load(b, leaf_type(leaf.kind), record, layout.offsets[i] + leaf.offset, Region::Frame));
+    for (flow::Leaf leaf : layouts.of(types[i]).leaves) out.push_back(load(b, leaf_type(leaf.kind), record, place_of(layout.offsets[i] + leaf.offset, place), Region::Frame));
   }
   return out;
 }
 
-void ModuleEmitter::store_field(Builder& b, TypeId type, LeafSpan leaves, llvm::Value* record, uint32_t offset) {
+void ModuleEmitter::store_field(Builder& b, TypeId type, LeafSpan leaves, llvm::Value* record, uint32_t offset, Place place) {
   const auto& layout = layouts.of(type).leaves;
-  for (size_t i = 0; i < layout.size(); ++i) store(b, leaves[i], record, offset + layout[i].offset, Region::Frame);
+  for (size_t i = 0; i < layout.size(); ++i) store(b, leaves[i], record, place_of(offset + layout[i].offset, place), Region::Frame);
 }
 
-void ModuleEmitter::store_record(Builder& b, llvm::ArrayRef<TypeId> types, const flow::FieldsLayout& layout, LeafSpan leaves, llvm::Value* record) {
+void ModuleEmitter::store_record(Builder& b, llvm::ArrayRef<TypeId> types, const flow::FieldsLayout& layout, LeafSpan leaves, llvm::Value* record, Place place) {
   size_t next = 0;
   for (size_t i = 0; i < types.size(); ++i) {
     const size_t count = layouts.of(types[i]).leaves.size();
-    store_field(b, types[i], leaves.slice(next, count), record, layout.offsets[i]);
+    store_field(b, types[i], leaves.slice(next, count), record, layout.offsets[i], place);
     next += count;
   }
 }
@@ -83,8 +83,8 @@ void ModuleEmitter::next_segment(Builder& b, llvm::Value* state, uint32_t segmen
 // `leaves` is the value of the function that runs; what waits for it takes it from the state. Ends the block with `ret void`.
 void ModuleEmitter::machine_return(Builder& b, llvm::Value* state, LeafSpan leaves) {
   set_words(b, state, leaves);
-  llvm::Value* header = stack_place(b, state, b.CreateSub(get_state(b, state, kStateTop), number(4)));
-  set_state(b, state, kStateSegment, load(b, i32, header, 0, Region::Frame));
+  llvm::Value* header = stack_place(b, state, b.CreateSub(get_state(b, state, kStateTop), number(8)));
+  set_state(b, state, kStateSegment, load(b, i32, header, 4, Region::Frame));
   b.CreateRetVoid();
 }
 
@@ -139,11 +139,15 @@ void FuncEmitter::finish_segment() {
   m_.machine_return(b_, state_, returned_);
 }
 
+// A call of a bounded copy takes the time of many segments.
+void FuncEmitter::count_copy(FuncId func) {
+  if (!state_ || !m_.options.gpu->device->copy[func.index]) return;
+  m_.set_state(b_, state_, kStateLeft, b_.CreateSub(m_.get_state(b_, state_, kStateLeft), b_.getInt32(kCopySteps)));
+}
+
 void FuncEmitter::segment_tail(const flow::Node& node) {
   if (!m_.is_async(node.func)) {
-    if (m_.options.gpu->device->copy[node.func.index]) {
-      m_.set_state(b_, state_, kStateLeft, b_.CreateSub(m_.get_state(b_, state_, kStateLeft), b_.getInt32(kCopySteps)));
-    }
+    count_copy(node.func);
     segment_return(call(node.func, node.args));
     return;
   }
@@ -157,10 +161,14 @@ void FuncEmitter::enter_frame(const Cut& cut, const flow::Node& node) {
   const MachinePlan& plan = *m_.options.gpu->plan;
   llvm::Value* frame = m_.push_frame(b_, worker_, state_, cut.frame_bytes, func_.result);
   const uint32_t segment = cut.children.size() > 1 ? cut.next_child : cut.resume_frame;
-  m_.store(b_, b_.getInt64(plan.frame_header(cut, segment, func_.result)), frame, cut.frame_bytes - 8, Region::Frame);
-  store_live(cut, m_.flow.nodes[node.next], frame);
-  for (size_t child = 1; child < cut.children.size(); ++child)
-    m_.store_record(b_, types_of(m_.flow, cut.children[child]), cut.late[child - 1], leaves_of(node.calls[child].args), frame);
+  using Place = ModuleEmitter::Place;
+  m_.store(b_, b_.getInt64(plan.frame_header(cut, segment, func_.result)), frame, m_.place_of(cut.frame_bytes - 8, Place::Stack), Region::Frame);
+  if (!cut.accumulates) store_live(cut, m_.flow.nodes[node.next], frame, true);
+  for (size_t child = 1; child < cut.children.size(); ++child) {
+    Leaves args = leaves_of(node.calls[child].args);
+    args.resize(args.size() - (cut.accumulates ? 1 : 0));
+    m_.store_record(b_, m_.late_types(cut, static_cast<uint32_t>(child)), cut.late[child - 1], args, frame, Place::Stack);
+  }
   m_.set_words(b_, state_, leaves_of(cut.fork ? node.calls[0].args : node.expr.args));
   m_.next_segment(b_, state_, plan.run[cut.children[0].index]);
   b_.CreateRetVoid();
@@ -176,7 +184,26 @@ void FuncEmitter::segment_cut(flow::NodeId id) {
   llvm::Value* wanted = m_.is_spent(b_, state_);
   // What loops says nothing by its number of segments.
   if (cut.heavy) wanted = b_.CreateOr(wanted, b_.CreateICmpNE(m_.load(b_, m_.i32, worker_, kDeviceWorkerMode, Region::Frame), b_.getInt32(BEND_MODE_SEQUENTIAL)));
-  b_.CreateCondBr(wanted, parallel, sequential);
+  if (m_.tasks_on_request()) {
+    // While there are tasks to take, nobody waits for this one's children.
+    llvm::BasicBlock* ask = m_.block(b_, "ask");
+    b_.CreateCondBr(wanted, ask, sequential);
+    b_.SetInsertPoint(ask);
+    llvm::Value* mode = m_.load(b_, m_.i32, worker_, kDeviceWorkerMode, Region::Frame);
+    llvm::Value* all = b_.CreateICmpEQ(mode, b_.getInt32(BEND_MODE_PARALLEL));
+    llvm::BasicBlock *asked = m_.block(b_, "asked"), *thin = m_.block(b_, "thin");
+    b_.CreateCondBr(b_.CreateOr(all, m_.are_tasks_taken(b_, worker_)), asked, sequential);
+    b_.SetInsertPoint(asked);
+    llvm::Value* at_once = b_.CreateOr(all, b_.CreateICmpNE(m_.load(b_, m_.i32, worker_, kDeviceWorkerLevels, Region::Frame), b_.getInt32(0)));
+    if (cut.heavy) at_once = b_.CreateOr(at_once, b_.CreateICmpNE(mode, b_.getInt32(BEND_MODE_SEQUENTIAL)));
+    b_.CreateCondBr(at_once, parallel, thin);
+    // A spent budget: most of the stack is dealt out, and the task goes on with the rest.
+    b_.SetInsertPoint(thin);
+    m_.thin_stack(b_, worker_, state_, parallel);
+    b_.CreateBr(sequential);
+  } else {
+    b_.CreateCondBr(wanted, parallel, sequential);
+  }
 
   b_.SetInsertPoint(parallel);
   llvm::Value* control = m_.device_control(b_, worker_);
@@ -210,7 +237,7 @@ void FuncEmitter::segment_cut(flow::NodeId id) {
   m_.store(b_, m_.deal_stack(b_, worker_, state_), join, offsetof(BendJoin, parent), Region::Frame);
   m_.store(b_, m_.join_count(b_, count, levels), join, offsetof(BendJoin, remaining), Region::Frame);
   m_.store(b_, b_.getInt32(cut.resume_join), join, offsetof(BendJoin, segment), Region::Frame);
-  store_live(cut, m_.flow.nodes[node.next], b_.CreateConstInBoundsGEP1_64(m_.i8, join, BEND_JOIN_HEADER));
+  store_live(cut, m_.flow.nodes[node.next], b_.CreateConstInBoundsGEP1_64(m_.i8, join, BEND_JOIN_HEADER), false);
   llvm::Value* address = b_.CreatePtrToInt(join, m_.i64);
   llvm::Value* below = b_.CreateBinaryIntrinsic(llvm::Intrinsic::usub_sat, levels, b_.getInt32(1));
   for (uint32_t i = 0; i < count; ++i)
@@ -226,9 +253,9 @@ void FuncEmitter::segment_cut(flow::NodeId id) {
 }
 
 // The live values behind the results, in a frame or behind the header of a join record.
-void FuncEmitter::store_live(const Cut& cut, const flow::Node& tail, llvm::Value* record) {
+void FuncEmitter::store_live(const Cut& cut, const flow::Node& tail, llvm::Value* record, bool on_stack) {
   const std::span<const VarId> args = m_.flow.list(tail.args);
-  for (size_t i = cut.children.size(); i < args.size(); ++i) m_.store_field(b_, type(args[i]), value(args[i]), record, cut.payload.offsets[i]);
+  for (size_t i = cut.children.size(); i < args.size(); ++i) m_.store_field(b_, type(args[i]), value(args[i]), record, cut.payload.offsets[i], on_stack ? ModuleEmitter::Place::Stack : ModuleEmitter::Place::Memory);
 }
 
 }  // namespace bendc::codegen

@@ -8,6 +8,10 @@
 // forks become parallel or the stack is full: a frame whose fork has children that have not begun becomes a join record, its children tasks of the
 // next round, the others are spilled. So a task whose time is over gives away the large subtrees at the bottom of its stack, not just the next small
 // one. What lies n frames below the top is taken to have n levels that are worth dealing out: those above it took the task's time.
+#include <llvm/IR/InlineAsm.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
+
+#include <algorithm>
 #include <cstddef>
 
 #include "codegen/gpu/machine_plan.h"
@@ -23,18 +27,54 @@ using flow::TypeId;
 namespace {
 constexpr uint32_t kWord = 8;
 constexpr uint64_t kSizeMask = 0xFFFF;
+constexpr uint32_t kBlockBits = 7;                 // log2 of BEND_BLOCK_THREADS
+constexpr uint32_t kSharedFrames = 11, kMostSharedStackBytes = 368;   // 128 stacks of the latter are 46 KiB, of 48 that a block can have
+constexpr uint32_t kKeptFrames = 4;
 static_assert(offsetof(BendFrame, segment) == offsetof(BendFrame, shape) + 4, "both are one word, a frame's header");
 }  // namespace
 
-llvm::Value* ModuleEmitter::stack_place(Builder& b, llvm::Value* state, llvm::Value* offset) {
-  return b.CreateInBoundsGEP(i8, get_state(b, state, kStateStack), {b.CreateZExt(offset, i64)});
+// A device whose threads share blocks of fast memory has the stacks there, the words of a block's threads side by side: lanes that are at different
+// depths still use banks of their own. 0: the stack is in the thread's own memory.
+uint32_t ModuleEmitter::shared_stack_bytes() const {
+  if (options.target != TargetKind::Device || !tasks_on_request()) return 0;
+  const uint32_t bytes = kWord + kSharedFrames * options.gpu->plan->largest_frame;
+  return bytes > kMostSharedStackBytes ? 0 : bytes;
 }
+
+uint32_t ModuleEmitter::stack_bytes() const {
+  const uint32_t shared = shared_stack_bytes();
+  return shared ? shared : options.gpu->plan->stack_bytes;
+}
+
+// log2 of the distance of a stack's words, in words.
+uint32_t ModuleEmitter::stack_shift() const {
+  static_assert(BEND_BLOCK_THREADS == 1u << kBlockBits);
+  return shared_stack_bytes() ? kBlockBits : 0;
+}
+
+uint32_t ModuleEmitter::place_of(uint32_t offset, Place place) const { return place == Place::Stack ? (offset / kWord * kWord << stack_shift()) + offset % kWord : offset; }
+
+llvm::Value* ModuleEmitter::stack_at(Builder& b, llvm::Value* stack, llvm::Value* offset) {
+  return b.CreateInBoundsGEP(i8, stack, {b.CreateZExt(b.CreateShl(offset, stack_shift()), i64)});
+}
+
+llvm::Value* ModuleEmitter::stack_place(Builder& b, llvm::Value* state, llvm::Value* offset) { return stack_at(b, get_state(b, state, kStateStack), offset); }
 
 // The thread's stack, for the state.
 void ModuleEmitter::open_stack(Builder& b, llvm::Value* state) {
+  if (const uint32_t shared = shared_stack_bytes()) {
+    constexpr unsigned kShared = 3;
+    llvm::Type* type = llvm::ArrayType::get(i64, uint64_t{shared} / kWord * BEND_BLOCK_THREADS);
+    auto* stacks = new llvm::GlobalVariable(ir, type, false, llvm::GlobalValue::InternalLinkage, llvm::PoisonValue::get(type), "bend.stacks", nullptr, llvm::GlobalValue::NotThreadLocal, kShared);
+    stacks->setAlignment(llvm::Align(16));
+    llvm::Value* thread = b.CreateIntrinsic(i32, llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {});
+    llvm::Value* own = b.CreateInBoundsGEP(i64, stacks, {b.CreateZExt(thread, i64)});
+    set_state(b, state, kStateStack, b.CreateAddrSpaceCast(own, ptr));
+    return;
+  }
   llvm::BasicBlock& top = b.GetInsertBlock()->getParent()->getEntryBlock();
   Builder entry(&top, top.begin());
-  llvm::AllocaInst* stack = entry.CreateAlloca(i8, number(options.gpu->plan->stack_bytes), "stack");
+  llvm::AllocaInst* stack = entry.CreateAlloca(i8, number(stack_bytes()), "stack");
   stack->setAlignment(llvm::Align(16));
   set_state(b, state, kStateStack, stack);
 }
@@ -49,7 +89,7 @@ void ModuleEmitter::empty_stack(Builder& b, llvm::Value* state, TypeId returns) 
 llvm::Value* ModuleEmitter::push_frame(Builder& b, llvm::Value* worker, llvm::Value* state, uint32_t bytes, TypeId returns) {
   llvm::BasicBlock *full = block(b, "full"), *room = block(b, "room");
   llvm::Value* end = b.CreateAdd(get_state(b, state, kStateTop), number(bytes));
-  b.CreateCondBr(b.CreateICmpUGT(end, number(options.gpu->plan->stack_bytes)), full, room, unlikely_);
+  b.CreateCondBr(b.CreateICmpUGT(end, number(stack_bytes())), full, room, unlikely_);
   b.SetInsertPoint(full);
   // A task with a budget gives its forks away, the others keep the order of one thread.
   llvm::BasicBlock *deal = block(b, "deal"), *spill = block(b, "spill"), *moved = block(b, "moved");
@@ -104,13 +144,13 @@ llvm::Value* ModuleEmitter::deal_stack(Builder& b, llvm::Value* worker, llvm::Va
   return out;
 }
 
-void ModuleEmitter::copy_words(Builder& b, llvm::Value* to, llvm::Value* from, llvm::Value* words) {
+void ModuleEmitter::copy_words(Builder& b, llvm::Value* to, Place to_place, llvm::Value* from, Place from_place, llvm::Value* words) {
   llvm::BasicBlock *some = block(b, "words"), *done = block(b, "copied");
   b.CreateCondBr(b.CreateICmpNE(words, llvm::ConstantInt::get(i64, 0)), some, done);
   b.SetInsertPoint(some);
   device_loop(b, words, [&](Builder& body, llvm::Value* index) {
-    auto at = [&](llvm::Value* base) { return body.CreateInBoundsGEP(i64, base, {index}); };
-    store(body, load(body, i64, at(from), 0, Region::Frame), at(to), 0, Region::Frame);
+    auto at = [&](llvm::Value* base, Place place) { return body.CreateInBoundsGEP(i64, base, {body.CreateShl(index, place == Place::Stack ? stack_shift() : 0)}); };
+    store(body, load(body, i64, at(from, from_place), 0, Region::Frame), at(to, to_place), 0, Region::Frame);
   });
   b.CreateBr(done);
   b.SetInsertPoint(done);
@@ -125,9 +165,9 @@ void ModuleEmitter::each_frame(Builder& b, llvm::Value* stack, llvm::Value* from
   top->addIncoming(from, entry);
   b.CreateCondBr(b.CreateICmpUGT(top, number(kWord)), frame, done);
   b.SetInsertPoint(frame);
-  llvm::Value* header = load(b, i64, b.CreateInBoundsGEP(i8, stack, {b.CreateZExt(b.CreateSub(top, number(kWord)), i64)}), 0, Region::Frame);
+  llvm::Value* header = load(b, i64, stack_at(b, stack, b.CreateSub(top, number(kWord))), 0, Region::Frame);
   llvm::Value* below = b.CreateSub(top, b.CreateShl(b.CreateTrunc(b.CreateAnd(header, kSizeMask), i32), 3));
-  visit(header, b.CreateInBoundsGEP(i8, stack, {b.CreateZExt(below, i64)}));
+  visit(header, stack_at(b, stack, below));
   top->addIncoming(below, b.GetInsertBlock());
   b.CreateBr(loop);
   b.SetInsertPoint(done);
@@ -154,7 +194,7 @@ llvm::Value* ModuleEmitter::spill_frame(Builder& b, llvm::Value* worker, llvm::V
   node->setCallingConv(allocate->getCallingConv());
   store(b, b.CreatePtrToInt(node, i64), place, 0, Region::Frame);
   store(b, header, node, offsetof(BendFrame, shape), Region::Frame);
-  copy_words(b, b.CreateConstInBoundsGEP1_64(i8, node, sizeof(BendFrame)), frame, b.CreateSub(words, llvm::ConstantInt::get(i64, 1)));
+  copy_words(b, b.CreateConstInBoundsGEP1_64(i8, node, sizeof(BendFrame)), Place::Memory, frame, Place::Stack, b.CreateSub(words, llvm::ConstantInt::get(i64, 1)));
   return b.CreateConstInBoundsGEP1_64(i8, node, offsetof(BendFrame, parent));
 }
 
@@ -227,6 +267,59 @@ llvm::Function* ModuleEmitter::move_stack_function(bool deal) {
   });
 }
 
+// Deals out what lies below the topmost frames, which stay: they are the smallest, and most of a stack's frames would be tasks of a few turns. To `few`
+// when there is nothing below them.
+void ModuleEmitter::thin_stack(Builder& b, llvm::Value* worker, llvm::Value* state, llvm::BasicBlock* few) {
+  llvm::BasicBlock* thinned = block(b, "thinned");
+  llvm::Function* function = thin_stack_function();
+  llvm::CallInst* parent = b.CreateCall(function, {worker, get_state(b, state, kStateStack), get_state(b, state, kStateTop), get_state(b, state, kStateParent)});
+  parent->setCallingConv(function->getCallingConv());
+  b.CreateCondBr(b.CreateICmpEQ(parent, llvm::ConstantInt::get(i64, 0)), few, thinned);
+  b.SetInsertPoint(thinned);
+  set_state(b, state, kStateParent, parent);
+  set_state(b, state, kStateTop, load(b, i32, worker, kDeviceWorkerTop, Region::Frame));
+  set_state(b, state, kStateLeft, load(b, i32, worker, kDeviceWorkerBudget, Region::Frame));
+}
+
+// (worker, stack, top, parent) -> the parent of the frames that stay, and the stack's new top in the worker record; 0: all frames stay.
+llvm::Function* ModuleEmitter::thin_stack_function() {
+  llvm::FunctionType* type = llvm::FunctionType::get(i64, {ptr, ptr, i32, i64}, false);
+  return helper("bend.thin", type, [&](llvm::Function* fn, Builder& b) {
+    fn->addFnAttr(llvm::Attribute::NoInline);
+    llvm::Value *worker = fn->getArg(0), *stack = fn->getArg(1), *top = fn->getArg(2), *parent = fn->getArg(3);
+    llvm::BasicBlock *entry = b.GetInsertBlock(), *loop = block(b, "loop"), *keep = block(b, "keep"), *found = block(b, "found"), *few = block(b, "few");
+    b.CreateBr(loop);
+    b.SetInsertPoint(loop);
+    llvm::PHINode *at = b.CreatePHI(i32, 2), *kept = b.CreatePHI(i32, 2), *lowest = b.CreatePHI(i64, 2);
+    at->addIncoming(top, entry);
+    kept->addIncoming(number(0), entry);
+    lowest->addIncoming(llvm::ConstantInt::get(i64, 0), entry);
+    b.CreateCondBr(b.CreateICmpUGT(at, number(kWord)), keep, few);
+    b.SetInsertPoint(keep);
+    llvm::BasicBlock* next = block(b, "next");
+    b.CreateCondBr(b.CreateICmpEQ(kept, number(kKeptFrames)), found, next);
+    b.SetInsertPoint(next);
+    llvm::Value* header = load(b, i64, stack_at(b, stack, b.CreateSub(at, number(kWord))), 0, Region::Frame);
+    at->addIncoming(b.CreateSub(at, b.CreateShl(b.CreateTrunc(b.CreateAnd(header, kSizeMask), i32), 3)), next);
+    kept->addIncoming(b.CreateAdd(kept, number(1)), next);
+    lowest->addIncoming(header, next);
+    b.CreateBr(loop);
+    b.SetInsertPoint(few);
+    b.CreateRet(llvm::ConstantInt::get(i64, 0));
+    b.SetInsertPoint(found);
+    llvm::Function* deal = move_stack_function(true);
+    llvm::CallInst* dealt = b.CreateCall(deal, {worker, stack, at, parent});
+    dealt->setCallingConv(deal->getCallingConv());
+    // Those that stay move to the stack's start. Their words go to lower places, the lowest first.
+    llvm::Value* bytes = b.CreateSub(top, at);
+    copy_words(b, stack_at(b, stack, number(kWord)), Place::Stack, stack_at(b, stack, at), Place::Stack, b.CreateZExt(b.CreateLShr(bytes, 3), i64));
+    llvm::Value* out = b.CreateAnd(b.CreateLShr(lowest, 16), kSizeMask);
+    store(b, b.CreateOr(b.CreateShl(out, 16), b.CreateShl(out, 32)), stack, 0, Region::Frame);
+    store(b, b.CreateAdd(bytes, number(kWord)), worker, kDeviceWorkerTop, Region::Frame);
+    b.CreateRet(dealt);
+  });
+}
+
 // A frame that waits for child `child` - 1 becomes a join record, the children from `child` on tasks. Gives the place of the join's parent.
 llvm::Value* ModuleEmitter::deal_frame(Builder& b, llvm::Value* worker, const Cut& cut, uint32_t child, llvm::Value* frame, llvm::Value* place, const Places& tasks, llvm::Value* levels) {
   const uint32_t count = static_cast<uint32_t>(cut.children.size()) - child;
@@ -235,13 +328,26 @@ llvm::Value* ModuleEmitter::deal_frame(Builder& b, llvm::Value* worker, const Cu
   store(b, parent_word(b, address, cut, child - 1), place, 0, Region::Frame);
   store(b, join_count(b, count + 1, levels), join, offsetof(BendJoin, remaining), Region::Frame);
   store(b, number(cut.resume_join), join, offsetof(BendJoin, segment), Region::Frame);
-  copy_words(b, b.CreateConstInBoundsGEP1_64(i8, join, BEND_JOIN_HEADER), frame, llvm::ConstantInt::get(i64, cut.payload.bytes / kWord));
+  llvm::Value* payload = b.CreateConstInBoundsGEP1_64(i8, join, BEND_JOIN_HEADER);
+  if (cut.accumulates) {
+    // The values of children that have ended are in the one that runs.
+    for (uint32_t ended = 0; ended + 1 < child; ++ended) store(b, number(cut.identity), payload, cut.payload.offsets[ended], Region::Frame);
+  } else {
+    copy_words(b, payload, Place::Memory, frame, Place::Stack, llvm::ConstantInt::get(i64, cut.payload.bytes / kWord));
+  }
   for (uint32_t i = 0; i < count; ++i) {
-    const FuncId func = cut.children[child + i];
-    const std::vector<TypeId> types = param_types(flow, func);
-    store_task(b, task_place(b, tasks, i), func, parent_word(b, address, cut, child + i), levels, load_record(b, types, cut.late[child + i - 1], frame));
+    Leaves args = load_record(b, late_types(cut, child + i), cut.late[child + i - 1], frame, Place::Stack);
+    if (cut.accumulates) args.push_back(number(cut.identity));
+    store_task(b, task_place(b, tasks, i), cut.children[child + i], parent_word(b, address, cut, child + i), levels, args);
   }
   return b.CreateConstInBoundsGEP1_64(i8, join, offsetof(BendJoin, parent));
+}
+
+// Types of what a frame holds of a child that has not begun.
+std::vector<TypeId> ModuleEmitter::late_types(const Cut& cut, uint32_t child) const {
+  std::vector<TypeId> types = param_types(flow, cut.children[child]);
+  if (cut.accumulates) types.pop_back();
+  return types;
 }
 
 // ---- tasks ----
@@ -319,12 +425,21 @@ void ModuleEmitter::store_task(Builder& b, llvm::Value* task, FuncId func, llvm:
 // The next child of a fork begins; the value of the one before is in the state.
 void ModuleEmitter::emit_next_child(Builder& b, llvm::Value* state, const Cut& cut, uint32_t child) {
   const MachinePlan& plan = *options.gpu->plan;
-  llvm::Value* frame = stack_place(b, state, b.CreateSub(get_state(b, state, kStateTop), number(cut.frame_bytes)));
+  llvm::Value* start = b.CreateSub(get_state(b, state, kStateTop), number(cut.frame_bytes));
+  llvm::Value* frame = stack_place(b, state, start);
   const TypeId type = flow.vars[flow.funcs[cut.continuation].params[child - 1]].type;
-  store_field(b, type, get_words(b, state, {type}), frame, cut.payload.offsets[child - 1]);
-  const uint32_t segment = child + 1 < cut.children.size() ? cut.next_child + child : cut.resume_frame;
-  store(b, llvm::ConstantInt::get(i64, plan.frame_header(cut, segment, flow.funcs[cut.func].result)), frame, cut.frame_bytes - kWord, Region::Frame);
-  set_words(b, state, load_record(b, param_types(flow, cut.children[child]), cut.late[child - 1], frame));
+  const Leaves value = get_words(b, state, {type});
+  const bool last = child + 1 == cut.children.size();
+  if (!cut.accumulates) store_field(b, type, value, frame, cut.payload.offsets[child - 1], Place::Stack);
+  if (cut.accumulates && last) {
+    set_state(b, state, kStateTop, start);
+  } else {
+    const uint32_t segment = last ? cut.resume_frame : cut.next_child + child;
+    store(b, llvm::ConstantInt::get(i64, plan.frame_header(cut, segment, flow.funcs[cut.func].result)), frame, place_of(cut.frame_bytes - kWord, Place::Stack), Region::Frame);
+  }
+  Leaves words = load_record(b, late_types(cut, child), cut.late[child - 1], frame, Place::Stack);
+  if (cut.accumulates) words.append(value.begin(), value.end());
+  set_words(b, state, words);
   next_segment(b, state, plan.run[cut.children[child].index]);
 }
 
@@ -338,7 +453,7 @@ void ModuleEmitter::emit_resume_frame(Builder& b, llvm::Value* state, const Cut&
   Leaves words;
   for (size_t i = 0; i < types.size(); ++i) {
     if (i == last) words.append(get_words(b, state, {types[i]}));
-    else for (flow::Leaf leaf : layouts.of(types[i]).leaves) words.push_back(load(b, leaf_type(leaf.kind), frame, cut.payload.offsets[i] + leaf.offset, Region::Frame));
+    else for (flow::Leaf leaf : layouts.of(types[i]).leaves) words.push_back(load(b, leaf_type(leaf.kind), frame, place_of(cut.payload.offsets[i] + leaf.offset, Place::Stack), Region::Frame));
   }
   set_words(b, state, words);
   next_segment(b, state, options.gpu->plan->run[cut.continuation.index]);
@@ -353,6 +468,17 @@ void ModuleEmitter::emit_resume_join(Builder& b, llvm::Value* worker, llvm::Valu
   empty_stack(b, state, flow.funcs[cut.func].result);
   set_words(b, state, words);
   next_segment(b, state, options.gpu->plan->run[cut.continuation.index]);
+}
+
+// Counts one child of a join down; what the thread has written is seen by who counts after it. Not a fence: that one also drops what the processor has
+// in its first cache, which only the last child to arrive must.
+llvm::Value* ModuleEmitter::device_arrive(Builder& b, llvm::Value* counter) {
+  if (options.target != TargetKind::Device) {
+    device_fence(b);
+    return device_add(b, counter, llvm::ConstantInt::getSigned(i32, -1));
+  }
+  llvm::FunctionType* type = llvm::FunctionType::get(i32, {ptr}, false);
+  return b.CreateCall(llvm::InlineAsm::get(type, "atom.release.gpu.add.u32 $0, [$1], -1;", "=r,l,~{memory}", true), {counter});
 }
 
 // The value in the state goes out of the thread, to the parent.
@@ -380,8 +506,8 @@ void ModuleEmitter::emit_out(Builder& b, llvm::Value* worker, llvm::Value* state
   llvm::Value* stack = get_state(b, state, kStateStack);
   llvm::Value* out = b.CreateAnd(b.CreateLShr(header, 16), kSizeMask);
   store(b, b.CreateOr(b.CreateShl(out, 16), b.CreateShl(out, 32)), stack, 0, Region::Frame);
-  copy_words(b, b.CreateConstInBoundsGEP1_64(i8, stack, kWord), b.CreateConstInBoundsGEP1_64(i8, waiting, sizeof(BendFrame)), b.CreateSub(words, llvm::ConstantInt::get(i64, 1)));
-  store(b, header, b.CreateInBoundsGEP(i8, stack, {bytes}), 0, Region::Frame);
+  copy_words(b, stack_at(b, stack, number(kWord)), Place::Stack, b.CreateConstInBoundsGEP1_64(i8, waiting, sizeof(BendFrame)), Place::Memory, b.CreateSub(words, llvm::ConstantInt::get(i64, 1)));
+  store(b, header, stack_at(b, stack, b.CreateTrunc(bytes, i32)), 0, Region::Frame);
   set_state(b, state, kStateTop, b.CreateAdd(b.CreateTrunc(bytes, i32), number(kWord)));
   set_state(b, state, kStateParent, load(b, i64, waiting, offsetof(BendFrame, parent), Region::Frame));
   set_state(b, state, kStateSegment, b.CreateTrunc(b.CreateLShr(header, 32), i32));
@@ -397,8 +523,7 @@ void ModuleEmitter::emit_out(Builder& b, llvm::Value* worker, llvm::Value* state
   llvm::Value* address = b.CreateAnd(parent, BEND_PARENT_ADDRESS);
   llvm::Value* record = b.CreateIntToPtr(address, ptr);
   store_field(b, type, leaves, b.CreateInBoundsGEP(i8, record, {b.CreateLShr(parent, BEND_PARENT_SLOT)}), 0);
-  device_fence(b);
-  llvm::Value* before = device_add(b, b.CreateConstGEP1_64(i8, record, offsetof(BendJoin, remaining)), llvm::ConstantInt::getSigned(i32, -1));
+  llvm::Value* before = device_arrive(b, b.CreateConstGEP1_64(i8, record, offsetof(BendJoin, remaining)));
   b.CreateCondBr(is_last(b, before), last, over);
   b.SetInsertPoint(last);
   device_fence(b);

@@ -196,8 +196,10 @@ class ModuleEmitter {
   void set_state(Builder& b, llvm::Value* state, unsigned field, llvm::Value* value);
   void set_words(Builder& b, llvm::Value* state, LeafSpan leaves);
   [[nodiscard]] Leaves get_words(Builder& b, llvm::Value* state, llvm::ArrayRef<flow::TypeId> types);
-  [[nodiscard]] Leaves load_record(Builder& b, llvm::ArrayRef<flow::TypeId> types, const flow::FieldsLayout& layout, llvm::Value* record);
-  void store_field(Builder& b, flow::TypeId type, LeafSpan leaves, llvm::Value* record, uint32_t offset);
+  // Records of the stack of frames, where words may lie apart, and others.
+  enum class Place : uint8_t { Memory, Stack };
+  [[nodiscard]] Leaves load_record(Builder& b, llvm::ArrayRef<flow::TypeId> types, const flow::FieldsLayout& layout, llvm::Value* record, Place place = Place::Memory);
+  void store_field(Builder& b, flow::TypeId type, LeafSpan leaves, llvm::Value* record, uint32_t offset, Place place = Place::Memory);
   [[nodiscard]] llvm::Value* device_append(Builder& b, llvm::Value* cursor, uint32_t count);   // position of `count` places behind the atomic `cursor`
   // Where the children of a parallel fork go: to OUT, or to the pool of nested launches.
   struct ChildQueue {
@@ -214,7 +216,7 @@ class ModuleEmitter {
   };
   [[nodiscard]] TreePlace nested_tree(Builder& b, llvm::Value* worker, llvm::Value* control, llvm::Value* units);
   void leave_pending(Builder& b, llvm::Value* state, llvm::Value* first, llvm::Value* count, bool tree);
-  void store_record(Builder& b, llvm::ArrayRef<flow::TypeId> types, const flow::FieldsLayout& layout, LeafSpan leaves, llvm::Value* record);
+  void store_record(Builder& b, llvm::ArrayRef<flow::TypeId> types, const flow::FieldsLayout& layout, LeafSpan leaves, llvm::Value* record, Place place = Place::Memory);
   void next_segment(Builder& b, llvm::Value* state, uint32_t segment);
   void machine_return(Builder& b, llvm::Value* state, LeafSpan leaves);
   // --- devices: a thread's stack of frames, and tasks (emit_stack.cpp) ---
@@ -223,16 +225,20 @@ class ModuleEmitter {
   [[nodiscard]] llvm::Value* stack_place(Builder& b, llvm::Value* state, llvm::Value* offset);
   [[nodiscard]] llvm::Value* push_frame(Builder& b, llvm::Value* worker, llvm::Value* state, uint32_t bytes, flow::TypeId returns);
   [[nodiscard]] llvm::Value* deal_stack(Builder& b, llvm::Value* worker, llvm::Value* state);
+  void thin_stack(Builder& b, llvm::Value* worker, llvm::Value* state, llvm::BasicBlock* few);
   struct Places {                                // of tasks
     ChildQueue queue;
     llvm::Value* first;
   };
   [[nodiscard]] Places reserve_tasks(Builder& b, llvm::Value* worker, llvm::Value* control, uint32_t count, llvm::BasicBlock* append, llvm::BasicBlock* overflow);
   void mark_empty(Builder& b, const Places& places, uint32_t count);
+  [[nodiscard]] std::vector<flow::TypeId> late_types(const Cut& cut, uint32_t child) const;
   [[nodiscard]] llvm::Value* task_place(Builder& b, const Places& places, uint32_t index);
   [[nodiscard]] llvm::Value* parent_word(Builder& b, llvm::Value* address, const Cut& cut, uint32_t child);
   void store_task(Builder& b, llvm::Value* task, flow::FuncId func, llvm::Value* parent, llvm::Value* levels, LeafSpan args);
   [[nodiscard]] llvm::Value* is_spent(Builder& b, llvm::Value* state);
+  [[nodiscard]] bool tasks_on_request() const;
+  [[nodiscard]] llvm::Value* are_tasks_taken(Builder& b, llvm::Value* worker);
   void set_levels(Builder& b, llvm::Value* worker, llvm::Value* state, llvm::Value* levels, bool begins);
   [[nodiscard]] llvm::Value* join_count(Builder& b, uint32_t children, llvm::Value* levels);
   [[nodiscard]] llvm::Value* is_last(Builder& b, llvm::Value* remaining);
@@ -321,7 +327,14 @@ class ModuleEmitter {
   void switch_waiting(Builder& b, llvm::Value* header, llvm::BasicBlock* none, const std::function<void(const Cut&, uint32_t)>& visit);
   [[nodiscard]] llvm::Value* spill_frame(Builder& b, llvm::Value* worker, llvm::Value* header, llvm::Value* frame, llvm::Value* place);
   [[nodiscard]] llvm::Value* deal_frame(Builder& b, llvm::Value* worker, const Cut& cut, uint32_t child, llvm::Value* frame, llvm::Value* place, const Places& tasks, llvm::Value* levels);
-  void copy_words(Builder& b, llvm::Value* to, llvm::Value* from, llvm::Value* words);
+  void copy_words(Builder& b, llvm::Value* to, Place to_place, llvm::Value* from, Place from_place, llvm::Value* words);
+  [[nodiscard]] uint32_t shared_stack_bytes() const;
+  [[nodiscard]] uint32_t stack_bytes() const;
+  [[nodiscard]] uint32_t stack_shift() const;
+  [[nodiscard]] uint32_t place_of(uint32_t offset, Place place) const;
+  [[nodiscard]] llvm::Value* stack_at(Builder& b, llvm::Value* stack, llvm::Value* offset);
+  [[nodiscard]] llvm::Function* thin_stack_function();
+  [[nodiscard]] llvm::Value* device_arrive(Builder& b, llvm::Value* counter);
   void emit_next_child(Builder& b, llvm::Value* state, const Cut& cut, uint32_t child);
   void emit_resume_frame(Builder& b, llvm::Value* state, const Cut& cut);
   void emit_resume_join(Builder& b, llvm::Value* worker, llvm::Value* state, const Cut& cut, llvm::Value* join);
@@ -329,8 +342,11 @@ class ModuleEmitter {
   void emit_relay(Builder& b, llvm::Value* worker, llvm::Value* state, flow::TypeId type, llvm::Value* join);
   [[nodiscard]] uint32_t relay_bytes(flow::TypeId type);
   friend class LaunchEmitter;
+  friend class FuncEmitter;
   llvm::Function* emit_machine(bool all);
   void take_next_task(Builder& b, llvm::Value* worker, llvm::Value* state, llvm::BasicBlock* none);
+  void begin_task(Builder& b, llvm::Value* worker, llvm::Value* state, llvm::Value* index);
+  [[nodiscard]] llvm::Value* taken_counter(Builder& b, llvm::Value* worker);
   [[nodiscard]] llvm::Value* control_field(Builder& b, llvm::Type* type, llvm::Value* control, size_t offset);
   [[nodiscard]] llvm::Value* load_relaxed(Builder& b, llvm::Type* type, llvm::Value* base, size_t offset);
   llvm::Function* emit_round();
@@ -340,7 +356,7 @@ class ModuleEmitter {
   llvm::Function* device_drop_fields_ = nullptr;
   llvm::StructType* state_type_ = nullptr;
   bool counts_off_ = false;                    // while functions are emitted whose callers keep the counts of what they pass through
-  llvm::GlobalVariable* gpu_entries_ = nullptr;
+  llvm::GlobalVariable *gpu_entries_ = nullptr, *taken_ = nullptr;
   std::vector<llvm::Function*> functions_, sequential_;
   std::map<std::string, llvm::Function*> helpers_;
   std::map<uint32_t, bool> direct_drops_;      // by datatype
@@ -406,8 +422,9 @@ class FuncEmitter {
   void take_segment_params();
   void segment_return(LeafSpan leaves);
   void finish_segment();
+  void count_copy(flow::FuncId func);
   void segment_tail(const flow::Node& node);
-  void store_live(const Cut& cut, const flow::Node& tail, llvm::Value* record);
+  void store_live(const Cut& cut, const flow::Node& tail, llvm::Value* record, bool on_stack);
   void enter_frame(const Cut& cut, const flow::Node& node);
   void segment_cut(flow::NodeId id);
   // gpu_tables.cpp
