@@ -195,7 +195,7 @@ class Accumulate {
     Node first = constant(none, identity, m_.funcs[f].span);
     first.next = m_.nodes.add(std::move(tail));
     m_.funcs[f].body = m_.nodes.add(std::move(first));
-    return {made, f, identity};
+    return {made, f, prim, identity};
   }
 
   // The fork's first child gets the value so far and what else is put together, the others nothing; their results alone remain after it.

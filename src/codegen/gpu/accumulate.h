@@ -20,6 +20,7 @@ namespace bendc {
 
 struct Accumulator {
   flow::FuncId func, original;   // func's parameters are original's and, last, the value so far
+  flow::Prim prim{};
   uint32_t identity = 0;         // of the operation
 };
 

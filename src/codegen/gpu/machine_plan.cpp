@@ -123,6 +123,10 @@ class Planner {
     plan_.group_stride = std::max(plan_.group_stride, (BEND_GROUP_HEADER + row.payload.bytes + 15) / 16 * 16);
     plan_.result_stride = std::max({plan_.result_stride, 8u, (layouts_.of(m_.funcs[func].result).size + 7) / 8 * 8});
     plan_.trees.push_back(std::move(row));
+    relay(func);
+  }
+
+  void relay(FuncId func) {
     const TypeId type = m_.funcs[func].result;
     if (!plan_.relay.count(type.index)) plan_.relay[type.index] = add({Segment::Kind::Relay, func, 0, 0});
   }
@@ -149,7 +153,11 @@ class Planner {
       for (const Accumulator& row : device_.accumulators) {
         // Only forks that accumulate call an accumulator more than once.
         cut.accumulates |= cut.fork && row.func == cut.children[0];
-        if (row.func == cut.children[0]) cut.identity = row.identity;
+        if (row.func != cut.children[0] || !cut.fork) continue;
+        cut.identity = row.identity;
+        cut.sum = row.prim == Prim::U32Add ? BEND_SUM_ADD : row.prim == Prim::U32Or ? BEND_SUM_OR : row.prim == Prim::U32Xor ? BEND_SUM_XOR : row.prim == Prim::U32And ? BEND_SUM_AND : 0;
+        plan_.sums.insert(cut.sum);
+        relay(func);
       }
       cut.payload = record(cut.continuation, 0);
       cut.join_bytes = BEND_JOIN_HEADER + cut.payload.bytes;
@@ -164,7 +172,10 @@ class Planner {
       // Wider values are boxed (kMaxFlatWords), and a def has a bounded number of parameters.
       if (cut.join_bytes >= kMaxRecord || cut.frame_bytes >= kMaxRecord) internal_error("plan_machine", "a frame or join record past 64 KiB");
       plan_.stack_bytes = std::max(plan_.stack_bytes, cut.frame_bytes + 8);
-      plan_.largest_frame = std::max(plan_.largest_frame, cut.frame_bytes);
+      // The forks of a perfect tree mostly run in its grid.
+      const bool tree = std::any_of(device_.trees.begin(), device_.trees.end(), [&](const PerfectTree& row) { return row.func == func && row.why.empty(); });
+      if (!tree) plan_.largest_frame = std::max(plan_.largest_frame, cut.frame_bytes);
+      plan_.fewest_stack_bytes = std::max(plan_.fewest_stack_bytes, cut.frame_bytes + 8);
       const auto index = static_cast<uint32_t>(plan_.cuts.size());
       for (uint32_t i = 1; i < cut.children.size(); ++i) {
         const uint32_t segment = add({Segment::Kind::NextChild, FuncId(), index, i});

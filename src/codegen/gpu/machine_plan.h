@@ -8,6 +8,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct Cut {
   bool fork = false;
   bool accumulates = false;              // each child starts from the value of the one before, the last one takes the frame's place (accumulate.h)
   uint32_t identity = 0;                 // what a child that becomes a task starts from
+  uint32_t sum = 0;                      // of a fork that accumulates: the place in a parent word (device_abi.h) that adds a value to a join's; 0: no atomic does
   bool heavy = false;                    // its segments may be long: what it calls loops, handles whole arrays, or makes many ordinary calls
   flow::VarId measure;                   // a Nat in scope that says how much work the fork is: below a threshold it runs in its thread
   std::vector<flow::FuncId> children;
@@ -61,7 +63,9 @@ struct MachinePlan {
   std::map<uint32_t, uint32_t> out, relay;  // segments, by type; Out segments are the first ones
   bool makes_arrays = false;             // by Array.new
   uint32_t stack_bytes = 0;              // a thread's stack of frames in its own memory
-  uint32_t largest_frame = 0;
+  uint32_t largest_frame = 0;            // of forks that are not perfect trees
+  uint32_t fewest_stack_bytes = 0;       // for the largest frame of all
+  std::set<uint32_t> sums;               // of its cuts
   bool loops = false;                    // some segment loops, or calls what does
   uint32_t words32 = 0, words64 = 0;     // of the widest arguments or value
   uint32_t task_stride = 0;

@@ -1,8 +1,8 @@
 // Inside the back end: what device code keeps of its thread. The worker argument of device functions points to this record, which lives in
 // the thread's registers or local memory; the machine's own state (emit_machine.cpp) is apart from it.
 //   { control block, BendDeviceThread, bump, limit: addresses; where code with nested launches puts the address of what its thread goes on with, or 0; mode of
-//     the round, budget of its tasks; levels of the task that runs: how many levels of forks from here on are dealt out at once; the task's index in the
-//     queue, the distance to the thread's next one }
+//     the round, budget of its tasks; levels of the task that runs: how many levels of forks from here on are dealt out at once; where the thread's next
+//     task is, by index and distance, and the end of what it can ask for (emit_rounds.cpp); the stack's new top, from bend.thin }
 #pragma once
 #include <cstdint>
 

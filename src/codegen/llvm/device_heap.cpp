@@ -236,7 +236,8 @@ llvm::Function* ModuleEmitter::device_release_ref(TypeId id) {
       body.SetInsertPoint(node);
     }
     llvm::Value* address = ref_address(body, word, data);
-    device_count_down(body, address, last, done);
+    if (flow.datas[data].shareable) device_count_down(body, address, last, done);
+    else body.CreateBr(last);
     body.SetInsertPoint(last);
     llvm::SwitchInst* cases = body.CreateSwitch(ref_ctor(body, word, data), done);
     for (uint32_t c = 0; c < flow.datas[data].ctors.size(); ++c) {

@@ -183,24 +183,16 @@ void FuncEmitter::segment_cut(flow::NodeId id) {
   llvm::BasicBlock *parallel = m_.block(b_, "parallel"), *append = m_.block(b_, "append"), *overflow = m_.block(b_, "overflow"), *sequential = m_.block(b_, "sequential");
   llvm::Value* wanted = m_.is_spent(b_, state_);
   // What loops says nothing by its number of segments.
-  if (cut.heavy) wanted = b_.CreateOr(wanted, b_.CreateICmpNE(m_.load(b_, m_.i32, worker_, kDeviceWorkerMode, Region::Frame), b_.getInt32(BEND_MODE_SEQUENTIAL)));
+  llvm::Value* heavy = b_.getFalse();
+  if (cut.heavy) {
+    heavy = b_.CreateICmpNE(m_.load(b_, m_.i32, worker_, kDeviceWorkerMode, Region::Frame), b_.getInt32(BEND_MODE_SEQUENTIAL));
+    wanted = b_.CreateOr(wanted, heavy);
+  }
   if (m_.tasks_on_request()) {
-    // While there are tasks to take, nobody waits for this one's children.
     llvm::BasicBlock* ask = m_.block(b_, "ask");
     b_.CreateCondBr(wanted, ask, sequential);
     b_.SetInsertPoint(ask);
-    llvm::Value* mode = m_.load(b_, m_.i32, worker_, kDeviceWorkerMode, Region::Frame);
-    llvm::Value* all = b_.CreateICmpEQ(mode, b_.getInt32(BEND_MODE_PARALLEL));
-    llvm::BasicBlock *asked = m_.block(b_, "asked"), *thin = m_.block(b_, "thin");
-    b_.CreateCondBr(b_.CreateOr(all, m_.are_tasks_taken(b_, worker_)), asked, sequential);
-    b_.SetInsertPoint(asked);
-    llvm::Value* at_once = b_.CreateOr(all, b_.CreateICmpNE(m_.load(b_, m_.i32, worker_, kDeviceWorkerLevels, Region::Frame), b_.getInt32(0)));
-    if (cut.heavy) at_once = b_.CreateOr(at_once, b_.CreateICmpNE(mode, b_.getInt32(BEND_MODE_SEQUENTIAL)));
-    b_.CreateCondBr(at_once, parallel, thin);
-    // A spent budget: most of the stack is dealt out, and the task goes on with the rest.
-    b_.SetInsertPoint(thin);
-    m_.thin_stack(b_, worker_, state_, parallel);
-    b_.CreateBr(sequential);
+    m_.ask_for_tasks(b_, worker_, state_, heavy, parallel, sequential);
   } else {
     b_.CreateCondBr(wanted, parallel, sequential);
   }

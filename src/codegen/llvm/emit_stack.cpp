@@ -30,6 +30,7 @@ constexpr uint64_t kSizeMask = 0xFFFF;
 constexpr uint32_t kBlockBits = 7;                 // log2 of BEND_BLOCK_THREADS
 constexpr uint32_t kSharedFrames = 11, kMostSharedStackBytes = 368;   // 128 stacks of the latter are 46 KiB, of 48 that a block can have
 constexpr uint32_t kKeptFrames = 4;
+constexpr uint32_t kPollTurns = 16;                // between two looks at whether there are tasks to take
 static_assert(offsetof(BendFrame, segment) == offsetof(BendFrame, shape) + 4, "both are one word, a frame's header");
 }  // namespace
 
@@ -37,7 +38,7 @@ static_assert(offsetof(BendFrame, segment) == offsetof(BendFrame, shape) + 4, "b
 // depths still use banks of their own. 0: the stack is in the thread's own memory.
 uint32_t ModuleEmitter::shared_stack_bytes() const {
   if (options.target != TargetKind::Device || !tasks_on_request()) return 0;
-  const uint32_t bytes = kWord + kSharedFrames * options.gpu->plan->largest_frame;
+  const uint32_t bytes = std::max(kWord + kSharedFrames * options.gpu->plan->largest_frame, options.gpu->plan->fewest_stack_bytes);
   return bytes > kMostSharedStackBytes ? 0 : bytes;
 }
 
@@ -207,6 +208,9 @@ llvm::Function* ModuleEmitter::move_stack_function(bool deal) {
     Builder entry(b.GetInsertBlock(), b.GetInsertBlock()->begin());
     llvm::AllocaInst *out = entry.CreateAlloca(i64), *place = entry.CreateAlloca(ptr), *next = entry.CreateAlloca(i32), *depth = entry.CreateAlloca(i32);
     b.CreateStore(out, place);
+    const OpenSum open{entry.CreateAlloca(i64), entry.CreateAlloca(i32)};
+    b.CreateStore(llvm::ConstantInt::get(i64, 0), open.join);
+    b.CreateStore(number(0), open.place);
     ChildQueue queue{};
     if (deal) {
       // One atomic for all tasks of the stack.
@@ -250,7 +254,12 @@ llvm::Function* ModuleEmitter::move_stack_function(bool deal) {
         llvm::Value *index = b.CreateLoad(i32, next), *levels = b.CreateLoad(i32, depth);
         b.CreateStore(b.CreateAdd(levels, number(1)), depth);
         switch_waiting(b, header, spill, [&](const Cut& cut, uint32_t child) {
-          b.CreateStore(deal_frame(b, worker, cut, child, frame, named, {queue, index}, levels), place);
+          if (cut.sum) {
+            deal_into_sum(b, worker, cut, child, frame, place, {queue, index}, levels, open);
+          } else {
+            b.CreateStore(deal_frame(b, worker, cut, child, frame, named, {queue, index}, levels), place);
+            b.CreateStore(llvm::ConstantInt::get(i64, 0), open.join);
+          }
           b.CreateStore(b.CreateAdd(index, number(cut.children.size() - child)), next);
           b.CreateBr(moved);
         });
@@ -259,6 +268,7 @@ llvm::Function* ModuleEmitter::move_stack_function(bool deal) {
       }
       b.SetInsertPoint(spill);
       b.CreateStore(spill_frame(b, worker, header, frame, named), place);
+      if (deal) b.CreateStore(llvm::ConstantInt::get(i64, 0), open.join);
       b.CreateBr(moved);
       b.SetInsertPoint(moved);
     });
@@ -279,6 +289,24 @@ void ModuleEmitter::thin_stack(Builder& b, llvm::Value* worker, llvm::Value* sta
   set_state(b, state, kStateParent, parent);
   set_state(b, state, kStateTop, load(b, i32, worker, kDeviceWorkerTop, Region::Frame));
   set_state(b, state, kStateLeft, load(b, i32, worker, kDeviceWorkerBudget, Region::Frame));
+}
+
+// A task at a fork has gone through its budget, or the fork is to be parallel at once. While there are tasks to take, nobody waits for its children. Ends the block.
+void ModuleEmitter::ask_for_tasks(Builder& b, llvm::Value* worker, llvm::Value* state, llvm::Value* heavy, llvm::BasicBlock* parallel, llvm::BasicBlock* sequential) {
+  llvm::BasicBlock *busy = block(b, "busy"), *idle = block(b, "idle"), *thin = block(b, "thin");
+  llvm::Value* all = b.CreateICmpEQ(load(b, i32, worker, kDeviceWorkerMode, Region::Frame), number(BEND_MODE_PARALLEL));
+  llvm::Value* at_once = b.CreateOr(heavy, b.CreateICmpNE(load(b, i32, worker, kDeviceWorkerLevels, Region::Frame), number(0)));
+  b.CreateCondBr(b.CreateOr(all, are_tasks_taken(b, worker)), idle, busy);
+  b.SetInsertPoint(busy);
+  llvm::Value* left = get_state(b, state, kStateLeft);
+  set_state(b, state, kStateLeft, b.CreateSelect(b.CreateOr(at_once, b.CreateICmpSGE(left, number(0))), left, number(kPollTurns)));
+  b.CreateBr(sequential);
+  b.SetInsertPoint(idle);
+  b.CreateCondBr(b.CreateOr(all, at_once), parallel, thin);
+  // A spent budget: most of the stack is dealt out, and the task goes on with the rest.
+  b.SetInsertPoint(thin);
+  thin_stack(b, worker, state, parallel);
+  b.CreateBr(sequential);
 }
 
 // (worker, stack, top, parent) -> the parent of the frames that stay, and the stack's new top in the worker record; 0: all frames stay.
@@ -348,6 +376,55 @@ std::vector<TypeId> ModuleEmitter::late_types(const Cut& cut, uint32_t child) co
   std::vector<TypeId> types = param_types(flow, cut.children[child]);
   if (cut.accumulates) types.pop_back();
   return types;
+}
+
+// A frame of a fork that accumulates: its children are added up in one join with those of the frames above it that accumulate by the same operation, so
+// that no value climbs through a join for each frame.
+void ModuleEmitter::deal_into_sum(Builder& b, llvm::Value* worker, const Cut& cut, uint32_t child, llvm::Value* frame, llvm::Value* place, const Places& tasks, llvm::Value* levels, OpenSum open) {
+  const MachinePlan& plan = *options.gpu->plan;
+  const uint32_t count = static_cast<uint32_t>(cut.children.size()) - child;
+  const TypeId type = flow.funcs[cut.func].result;
+  llvm::BasicBlock *fresh = block(b, "sum"), *add = block(b, "add");
+  llvm::Value* same = b.CreateAnd(b.CreateICmpNE(b.CreateLoad(i64, open.join), llvm::ConstantInt::get(i64, 0)), b.CreateICmpEQ(b.CreateLoad(i32, open.place), number(cut.sum)));
+  b.CreateCondBr(same, add, fresh);
+  auto word = [&](llvm::Value* address) { return b.CreateOr(address, uint64_t{1} | uint64_t{cut.sum} << BEND_PARENT_SLOT); };
+  b.SetInsertPoint(fresh);
+  llvm::Value* made = alloc(b, worker, relay_bytes(type));
+  llvm::Value* made_address = b.CreatePtrToInt(made, i64);
+  store(b, word(made_address), b.CreateLoad(ptr, place), 0, Region::Frame);
+  store(b, number(cut.identity), made, BEND_JOIN_HEADER, Region::Frame);
+  store(b, join_count(b, 1, levels), made, offsetof(BendJoin, remaining), Region::Frame);
+  store(b, number(plan.relay.at(type.index)), made, offsetof(BendJoin, segment), Region::Frame);
+  b.CreateStore(b.CreateConstInBoundsGEP1_64(i8, made, offsetof(BendJoin, parent)), place);
+  b.CreateStore(made_address, open.join);
+  b.CreateStore(number(cut.sum), open.place);
+  b.CreateBr(add);
+  b.SetInsertPoint(add);
+  llvm::Value* address = b.CreateLoad(i64, open.join);
+  llvm::Value* join = b.CreateIntToPtr(address, ptr);
+  // Its children do not run yet.
+  store(b, b.CreateAdd(load(b, i32, join, offsetof(BendJoin, remaining), Region::Frame), number(count)), join, offsetof(BendJoin, remaining), Region::Frame);
+  for (uint32_t i = 0; i < count; ++i) {
+    Leaves args = load_record(b, late_types(cut, child + i), cut.late[child + i - 1], frame, Place::Stack);
+    args.push_back(number(cut.identity));
+    store_task(b, task_place(b, tasks, i), cut.children[child + i], word(address), levels, args);
+  }
+}
+
+void ModuleEmitter::add_to_sum(Builder& b, llvm::Value* record, llvm::Value* place, llvm::Value* value) {
+  llvm::BasicBlock* added = block(b, "added");
+  llvm::Value* sum = b.CreateConstInBoundsGEP1_64(i8, record, BEND_JOIN_HEADER);
+  llvm::SwitchInst* cases = b.CreateSwitch(place, added);
+  for (const uint32_t kind : options.gpu->plan->sums) {
+    if (kind == 0) continue;
+    const auto operation = kind == BEND_SUM_ADD ? llvm::AtomicRMWInst::Add : kind == BEND_SUM_OR ? llvm::AtomicRMWInst::Or : kind == BEND_SUM_XOR ? llvm::AtomicRMWInst::Xor : llvm::AtomicRMWInst::And;
+    llvm::BasicBlock* arm = block(b, "add");
+    cases->addCase(llvm::cast<llvm::ConstantInt>(llvm::ConstantInt::get(i64, kind)), arm);
+    b.SetInsertPoint(arm);
+    b.CreateAtomicRMW(operation, sum, value, llvm::Align(4), llvm::AtomicOrdering::Monotonic, device_scope());
+    b.CreateBr(added);
+  }
+  b.SetInsertPoint(added);
 }
 
 // ---- tasks ----
@@ -522,7 +599,19 @@ void ModuleEmitter::emit_out(Builder& b, llvm::Value* worker, llvm::Value* state
   b.SetInsertPoint(join);
   llvm::Value* address = b.CreateAnd(parent, BEND_PARENT_ADDRESS);
   llvm::Value* record = b.CreateIntToPtr(address, ptr);
-  store_field(b, type, leaves, b.CreateInBoundsGEP(i8, record, {b.CreateLShr(parent, BEND_PARENT_SLOT)}), 0);
+  llvm::Value* place = b.CreateLShr(parent, BEND_PARENT_SLOT);
+  llvm::BasicBlock* arrived = block(b, "arrived");
+  if (!options.gpu->plan->sums.empty() && flow.types[type].kind == flow::TypeKind::U32) {
+    llvm::BasicBlock *sum = block(b, "sum"), *slot = block(b, "slot");
+    b.CreateCondBr(b.CreateICmpNE(b.CreateAnd(place, 3), llvm::ConstantInt::get(i64, 0)), sum, slot);
+    b.SetInsertPoint(sum);
+    add_to_sum(b, record, place, leaves[0]);
+    b.CreateBr(arrived);
+    b.SetInsertPoint(slot);
+  }
+  store_field(b, type, leaves, b.CreateInBoundsGEP(i8, record, {place}), 0);
+  b.CreateBr(arrived);
+  b.SetInsertPoint(arrived);
   llvm::Value* before = device_arrive(b, b.CreateConstGEP1_64(i8, record, offsetof(BendJoin, remaining)));
   b.CreateCondBr(is_last(b, before), last, over);
   b.SetInsertPoint(last);

@@ -226,6 +226,7 @@ class ModuleEmitter {
   [[nodiscard]] llvm::Value* push_frame(Builder& b, llvm::Value* worker, llvm::Value* state, uint32_t bytes, flow::TypeId returns);
   [[nodiscard]] llvm::Value* deal_stack(Builder& b, llvm::Value* worker, llvm::Value* state);
   void thin_stack(Builder& b, llvm::Value* worker, llvm::Value* state, llvm::BasicBlock* few);
+  void ask_for_tasks(Builder& b, llvm::Value* worker, llvm::Value* state, llvm::Value* heavy, llvm::BasicBlock* parallel, llvm::BasicBlock* sequential);
   struct Places {                                // of tasks
     ChildQueue queue;
     llvm::Value* first;
@@ -327,6 +328,11 @@ class ModuleEmitter {
   void switch_waiting(Builder& b, llvm::Value* header, llvm::BasicBlock* none, const std::function<void(const Cut&, uint32_t)>& visit);
   [[nodiscard]] llvm::Value* spill_frame(Builder& b, llvm::Value* worker, llvm::Value* header, llvm::Value* frame, llvm::Value* place);
   [[nodiscard]] llvm::Value* deal_frame(Builder& b, llvm::Value* worker, const Cut& cut, uint32_t child, llvm::Value* frame, llvm::Value* place, const Places& tasks, llvm::Value* levels);
+  struct OpenSum {                               // the join that sums up what is dealt out, and its place in parent words
+    llvm::Value *join, *place;
+  };
+  void deal_into_sum(Builder& b, llvm::Value* worker, const Cut& cut, uint32_t child, llvm::Value* frame, llvm::Value* place, const Places& tasks, llvm::Value* levels, OpenSum open);
+  void add_to_sum(Builder& b, llvm::Value* record, llvm::Value* place, llvm::Value* value);
   void copy_words(Builder& b, llvm::Value* to, Place to_place, llvm::Value* from, Place from_place, llvm::Value* words);
   [[nodiscard]] uint32_t shared_stack_bytes() const;
   [[nodiscard]] uint32_t stack_bytes() const;

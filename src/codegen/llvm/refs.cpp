@@ -97,7 +97,8 @@ llvm::Value* ModuleEmitter::construct(Builder& b, llvm::Value* worker, DataId da
       if (!fields[i].empty() && (reuse && i < reuse->kept.size() && reuse->kept[i]) == kept) store_value(b, layout.fields[i], fields[i], address, node.offsets[i], false);
   };
   auto put_header = [&](llvm::Value* address) {
-    store(b, number(1), address, 0, Region::Node);
+    // A device neither reads the count of a node that has one owner for life, nor stores it: lanes that make nodes are as fast as their stores are few.
+    if (!on_device() || flow.datas[data].shareable) store(b, number(1), address, 0, Region::Node);
     if (!tagged) store(b, number(ctor), address, 4, Region::Node);
   };
   llvm::Value* address;

@@ -7,8 +7,11 @@
      emulated_round(control, thread, threads)   the same machine compiled for the host; runs what `thread` of `threads` would do, to its end.
                                                 Call it through bend_emulated_thread (emulated_exit.h): an error leaves it by longjmp
 
-   The grid is fixed and knows nothing of the number of tasks: threads whose number is a multiple of 2^spread take IN tasks by stride (i = thread >> spread;
-   i < in_count; i += threads >> spread), and a thread that gets none leaves its BendDeviceThread as it is (the executor clears only the records that the widest round may have reached). Between rounds the kernel bend_flip (the runtime's own)
+   The grid is fixed and knows nothing of the number of tasks. A thread that gets none leaves its BendDeviceThread as it is (the executor clears only
+   the records that the widest round may have reached). Where segments loop, and in the emulator, threads whose number is a multiple of 2^spread begin with IN task
+   i = thread >> spread; elsewhere each warp begins with as many tasks as make all warps about equally full. Where segments loop the thread goes on by stride
+   (i += threads >> spread); elsewhere whose task has ended takes the next one of its block's share, by a counter of the block (of the round, `next_task`, in the
+   emulator). Between rounds the kernel bend_flip (the runtime's own)
    makes OUT the next IN and chooses the mode, so that many rounds are enqueued without the host in between.
 
    Rules of a task
@@ -21,7 +24,7 @@
                           last arriver goes on with the join's segment in the same thread.
      ret v, parent 0:     stores v as a value in memory (BendGpuEntry.result) at control->result, then finished = 1.
    A fork is parallel when mode is BEND_MODE_PARALLEL, or when the thread has gone through more than `budget` segments since it took its
-   IN task (0: no budget): a skewed tree is so dealt out again instead of being finished by one thread. It is sequential when the forking
+   IN task (0: no budget) and there is no task left to take: a skewed tree is so dealt out again instead of being finished by one thread. It is sequential when the forking
    def has a size measure below `threshold`, and when OUT is full. With the children of a parallel fork all children go to OUT that have not begun and
    wait on the thread's stack; the frames there become joins, or BendFrames when no child waits.
    OUT overflow: a thread that gets out positions p..p+k-1 with p + k > queue_capacity runs the fork sequentially and writes a record with
@@ -69,6 +72,11 @@ extern "C" {
 #define BEND_JOIN_LEVELS 24u
 #define BEND_PARENT_ADDRESS 0x0000FFFFFFFFFFFEull /* of a parent word that is a join */
 #define BEND_PARENT_SLOT 48u             /* bits 48..63 of a join's parent word: byte offset of the child's result in the join */
+/* Places in a parent word that are no multiples of 4: the value is combined with the U32 at BEND_JOIN_HEADER by an atomic, for all children of the join. */
+#define BEND_SUM_ADD (BEND_JOIN_HEADER + 1u)
+#define BEND_SUM_OR (BEND_JOIN_HEADER + 2u)
+#define BEND_SUM_XOR (BEND_JOIN_HEADER + 3u)
+#define BEND_SUM_AND (BEND_JOIN_HEADER + 5u)
 #define BEND_KERNEL_NAME "bend_round"
 #define BEND_FLAT_KERNEL_NAME "bend_flat"
 #define BEND_TREE_NONE 0xFFFFFFFFu
