@@ -70,7 +70,7 @@ class Patterns {
   Reports& reports_;
   const ast::Ast* ast_ = nullptr;
   uint32_t position_ = 0;
-  Table<PatternId, Pattern> table_;
+  BlockTable<PatternId, Pattern> table_;
   ListPool<PatternId> subs_;
   Name underscore_, zero_, succ_, chr_, snil_, scon_, nil_, con_, tuple_, u32_, f32_, wnil_, wcon_, false_, true_;
 };

@@ -1,5 +1,6 @@
-// Tables: dense vectors indexed by a strong id, and flat child lists addressed by Slice.
+// Tables: dense vectors (or blocks of them) indexed by a strong id, and flat child lists addressed by Slice.
 #pragma once
+#include <algorithm>
 #include <cassert>
 #include <span>
 #include <vector>
@@ -26,6 +27,30 @@ template <class IdT, class T> class Table {
 
  private:
   std::vector<T> rows_;
+};
+
+// The same for tables that grow to millions of rows: in blocks, so that growing copies nothing and rows stay where they are.
+template <class IdT, class T> class BlockTable {
+ public:
+  IdT add(T row) {
+    const uint32_t at = size_++;
+    if (at >> kBits == blocks_.size()) blocks_.emplace_back().reserve(kRows);
+    std::vector<T>& block = blocks_[at >> kBits];
+    block.push_back(std::move(row));
+    return IdT(at);
+  }
+  [[nodiscard]] const T& operator[](IdT id) const { assert(id.index < size_); return blocks_[id.index >> kBits][id.index & (kRows - 1)]; }
+  [[nodiscard]] uint32_t size() const { return size_; }
+  void clear() {
+    blocks_.resize(std::min<size_t>(blocks_.size(), 1));
+    for (std::vector<T>& block : blocks_) block.clear();
+    size_ = 0;
+  }
+
+ private:
+  static constexpr uint32_t kBits = 12, kRows = 1 << kBits;
+  std::vector<std::vector<T>> blocks_;
+  uint32_t size_ = 0;
 };
 
 // Child lists of many nodes in one vector. A returned span is invalidated by the next add().
