@@ -3,8 +3,9 @@
 
 device_cases.py pack --bendc BENDC FOLDER DIR...      writes FOLDER/cases.tar.xz: each case of each DIR as it is, when it has a `!`, and with a `!` on each
                                                       call in main that may carry one (tests/tools/marked.py); and manifest.json, what each must print
-device_cases.py run FOLDER [--gpu WHERE] [--forks W,..] [--jobs N] [--log FILE]
-                                                      runs them at each way of dealing out forks (`--gpu-fork`); ends with `N passed, N failed`
+device_cases.py run FOLDER [--gpu WHERE] [--forks W,..] [--jobs N] [--log FILE] [--seconds N]
+                                                      runs them at each way of dealing out forks (`--gpu-fork`), a program at all ways before the next one, so
+                                                      that what --seconds leaves out is whole programs, and names them; ends with `N passed, N failed`
 device_cases.py emulate --bendc BENDC DIR...          both, on the emulated device, at every way, each in an order of its own (BEND_SCHED_SEED)
 
 A program all of whose `!` ran on the emulated device must run on this machine's too (BEND_GPU=require); one with a `!` that can run on the host alone
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 
 WAYS = ["auto", "host", "flat", "thread", "warp", "block", "sequential"]
 
@@ -124,23 +126,37 @@ def check(args):
     with tempfile.TemporaryDirectory() as programs:
         with tarfile.open(os.path.join(args.folder, "cases.tar.xz")) as archive:
             archive.extractall(programs)
-        work = [(entry, way) for way in args.forks.split(",") for entry in manifest]
+        work = [(entry, way) for entry in manifest for way in args.forks.split(",")]
+        start = time.monotonic()
+
+        def one(item):
+            if args.seconds and time.monotonic() - start > args.seconds:
+                return None
+            return ran(programs, item[0], item[1], args.gpu)
+
+        left_out = []
         with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-            for (entry, way), (problem, on_device) in zip(work, pool.map(lambda w: ran(programs, w[0], w[1], args.gpu), work)):
+            for (entry, way), result in zip(work, pool.map(one, work)):
+                if result is None:
+                    left_out.append(f"{entry['name']} ({way})")
+                    continue
+                problem, on_device = result
                 device += on_device
                 if problem:
                     failed += 1
                     print(f"FAIL {entry['name']} ({way}): {problem}", file=log, flush=True)
                 else:
                     passed += 1
-    print(f"{device} of {len(work)} runs called the device")
+    print(f"{device} of {len(work) - len(left_out)} runs called the device, in {time.monotonic() - start:.0f} s")
+    if left_out:
+        print(f"{len(left_out)} runs left out for lack of time, from {left_out[0]} on")
     print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    return 1 if failed or left_out else 0
 
 
 def emulate(args):
     with tempfile.TemporaryDirectory() as folder:
-        args.folder, args.emulator, args.gpu, args.forks, args.log = folder, True, "emulate", ",".join(WAYS), None
+        args.folder, args.emulator, args.gpu, args.forks, args.log, args.seconds = folder, True, "emulate", ",".join(WAYS), None, None
         pack(args)
         return check(args)
 
@@ -160,6 +176,7 @@ def main():
     running.add_argument("--forks", default="auto", help=",".join(WAYS))
     running.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     running.add_argument("--log")
+    running.add_argument("--seconds", type=float, help="begin no run after so many seconds")
     running.add_argument("folder")
     running.set_defaults(run=check)
     emulating = commands.add_parser("emulate")
