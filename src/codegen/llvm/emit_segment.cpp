@@ -212,10 +212,11 @@ void FuncEmitter::segment_cut(flow::NodeId id) {
   b_.SetInsertPoint(overflow);
   m_.mark_empty(b_, places, count);
   if (nested) {
-    // A full pool: this task's forks stay in its thread.
+    // A full pool: forks stay in this thread. In mode parallel each of them would ask the pool again.
     llvm::BasicBlock *stay = m_.block(b_, "stay"), *kept = m_.block(b_, "kept");
     b_.CreateCondBr(nested, stay, kept);
     b_.SetInsertPoint(stay);
+    m_.store(b_, b_.getInt32(BEND_MODE_SEQUENTIAL), worker_, kDeviceWorkerMode, Region::Frame);
     m_.set_levels(b_, worker_, state_, b_.getInt32(0), false);
     b_.CreateBr(kept);
     b_.SetInsertPoint(kept);
