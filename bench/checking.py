@@ -2,29 +2,12 @@
 import os
 import resource
 
+from generated import TREE
 from tools import BENDC, WORK, command, machine, progress, save, summary
 
 LINES = 200_000
 # Data types, recursive functions with a fork, and proofs by induction and by computation, in turn; {i} numbers the copy, {{ }} are braces.
-PART = """type T{i} is Data:
-  Leaf{i}{{}}
-  Node{i}{{left: T{i}, value: U32, right: T{i}}}
-
-def insert{i}(t: T{i}, +x: U32) -> T{i}:
-  match t:
-    case Leaf{i}{{}}:
-      Node{i}{{Leaf{i}{{}}, (x * {i} : U32), Leaf{i}{{}}}}
-    case Node{i}{{l, v, r}}:
-      Node{i}{{insert{i}(r, x), v, l}}
-
-def sum{i}(t: T{i}) -> U32:
-  match t:
-    case Leaf{i}{{}}:
-      0
-    case Node{i}{{l, v, r}}:
-      a b = sum{i}(l) sum{i}(r)
-      (a + b + v : U32)
-
+PART = TREE + """
 def add{i}(n: Nat, m: Nat) -> Nat:
   match n:
     case 0n:

@@ -10,6 +10,7 @@ import re
 import statistics
 import subprocess
 
+from generated import TREE
 from tools import BENDC, ROOT, WORK, described, machine, progress, rewrite, save, stop
 
 SUITE = ("bfs", "gameoflife", "hashmap", "kmeans", "lexer", "mandelbrot", "merkle", "nbody", "queens", "raytrace", "tree-bitonic", "tree-matmul")
@@ -35,25 +36,7 @@ def chain(calls):
 
 def defs(n):
     """n copies of a data type, a function that rebuilds it, a fold with a fork and a list function."""
-    part = """type T{i} is Data:
-  Leaf{i}{{}}
-  Node{i}{{left: T{i}, value: U32, right: T{i}}}
-
-def insert{i}(t: T{i}, +x: U32) -> T{i}:
-  match t:
-    case Leaf{i}{{}}:
-      Node{i}{{Leaf{i}{{}}, (x * {i} : U32), Leaf{i}{{}}}}
-    case Node{i}{{l, v, r}}:
-      Node{i}{{insert{i}(r, x), v, l}}
-
-def sum{i}(t: T{i}) -> U32:
-  match t:
-    case Leaf{i}{{}}:
-      0
-    case Node{i}{{l, v, r}}:
-      a b = sum{i}(l) sum{i}(r)
-      (a + b + v : U32)
-
+    part = TREE + """
 def grow{i}(n: Nat, +x: U32, t: T{i}) -> T{i}:
   match n:
     case 0n:

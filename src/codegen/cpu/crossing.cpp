@@ -1,25 +1,10 @@
 #include "codegen/cpu/crossing.h"
 
+#include "codegen/walk.h"
+
 namespace bendc::flow {
 
 namespace {
-
-template <class F>
-void each_reachable(const Module& m, NodeId body, F&& visit) {
-  std::vector<NodeId> work{body};
-  while (!work.empty()) {
-    NodeId id = work.back();
-    work.pop_back();
-    while (id.valid()) {
-      const Node& n = m.nodes[id];
-      visit(n);
-      for (const Arm& arm : n.arms) work.push_back(arm.body);
-      if (n.other.valid()) work.push_back(n.other);
-      if (n.body.valid()) work.push_back(n.body);
-      id = n.next;
-    }
-  }
-}
 
 class Marker {
  public:
@@ -30,8 +15,8 @@ class Marker {
 
   Crossing run() {
     for (uint32_t i = 0; i < m_.funcs.size(); ++i)
-      each_reachable(m_, m_.funcs[FuncId(i)].body, [&](const Node& n) {
-        for (const CallSite& call : n.calls) {
+      each_node(m_, m_.funcs[FuncId(i)].body, [&](NodeId at) {
+        for (const CallSite& call : m_.nodes[at].calls) {
           for (VarId var : m_.list(call.args)) type(m_.vars[var].type);
           type(m_.funcs[call.func].result);
         }
@@ -84,7 +69,8 @@ class Marker {
   void objects() {
     out_.objects = true;
     for (uint32_t i = 0; i < m_.funcs.size(); ++i)
-      each_reachable(m_, m_.funcs[FuncId(i)].body, [&](const Node& n) {
+      each_node(m_, m_.funcs[FuncId(i)].body, [&](NodeId at) {
+        const Node& n = m_.nodes[at];
         if (n.kind != NodeKind::Let) return;
         if (n.expr.kind != ExprKind::Closure && n.expr.kind != ExprKind::Box && n.expr.kind != ExprKind::Request) return;
         for (VarId var : m_.list(n.expr.args)) type(m_.vars[var].type);
@@ -110,7 +96,8 @@ std::vector<bool> find_forking(const Module& m) {
     work.push_back(func);
   };
   for (uint32_t i = 0; i < m.funcs.size(); ++i)
-    each_reachable(m, m.funcs[FuncId(i)].body, [&](const Node& n) {
+    each_node(m, m.funcs[FuncId(i)].body, [&](NodeId at) {
+      const Node& n = m.nodes[at];
       if (n.kind == NodeKind::Let && n.expr.kind == ExprKind::Call) callers[n.expr.func.index].push_back(i);
       if (n.kind == NodeKind::Tail) callers[n.func.index].push_back(i);
       if (n.kind != NodeKind::Fork) return;

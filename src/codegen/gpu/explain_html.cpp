@@ -108,20 +108,12 @@ class Page {
   };
 
   void callees(FuncId f, std::set<uint32_t>& out) const {
-    std::vector<NodeId> work{m_.funcs[f].body};
-    while (!work.empty()) {
-      NodeId id = work.back();
-      work.pop_back();
-      for (; id.valid(); id = m_.nodes[id].next) {
-        const Node& n = m_.nodes[id];
-        for (const Arm& arm : n.arms) work.push_back(arm.body);
-        if (n.other.valid()) work.push_back(n.other);
-        if (n.body.valid()) work.push_back(n.body);
-        if (n.kind == NodeKind::Let && n.expr.kind == ExprKind::Call) out.insert(n.expr.func.index);
-        if (n.kind == NodeKind::Tail) out.insert(n.func.index);
-        for (const CallSite& call : n.calls) out.insert(call.func.index);
-      }
-    }
+    each_node(m_, m_.funcs[f].body, [&](NodeId at) {
+      const Node& n = m_.nodes[at];
+      if (n.kind == NodeKind::Let && n.expr.kind == ExprKind::Call) out.insert(n.expr.func.index);
+      if (n.kind == NodeKind::Tail) out.insert(n.func.index);
+      for (const CallSite& call : n.calls) out.insert(call.func.index);
+    });
   }
 
   std::map<std::string, Def> defs() const {

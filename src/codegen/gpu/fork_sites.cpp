@@ -6,6 +6,7 @@
 #include <map>
 
 #include "codegen/call_graph.h"
+#include "codegen/walk.h"
 #include "runtime/gpu/device_abi.h"
 
 namespace bendc {
@@ -42,18 +43,9 @@ class Finder {
 
  private:
   template <class F> void forks_of(FuncId f, F&& visit) const {
-    std::vector<NodeId> work{m_.funcs[f].body};
-    while (!work.empty()) {
-      NodeId id = work.back();
-      work.pop_back();
-      for (; id.valid(); id = m_.nodes[id].next) {
-        const Node& n = m_.nodes[id];
-        for (const Arm& arm : n.arms) work.push_back(arm.body);
-        if (n.other.valid()) work.push_back(n.other);
-        if (n.body.valid()) work.push_back(n.body);
-        if (n.kind == NodeKind::Fork) visit(n);
-      }
-    }
+    each_node(m_, m_.funcs[f].body, [&](NodeId at) {
+      if (m_.nodes[at].kind == NodeKind::Fork) visit(m_.nodes[at]);
+    });
   }
 
   // By variable: how many predecessors lie between it and the parameter it comes from.
@@ -62,21 +54,12 @@ class Finder {
     const std::vector<VarId>& params = m_.funcs[f].params;
     for (size_t i = 0; i < params.size(); ++i)
       if (m_.types[m_.vars[params[i]].type].kind == TypeKind::Nat) less[params[i].index] = {i, 0};
-    std::vector<NodeId> work{m_.funcs[f].body};
-    // Along `next` first: a predecessor is bound before what uses it.
-    while (!work.empty()) {
-      NodeId id = work.back();
-      work.pop_back();
-      for (; id.valid(); id = m_.nodes[id].next) {
-        const Node& n = m_.nodes[id];
-        if (n.kind == NodeKind::Let && n.expr.kind == ExprKind::Prim && n.expr.prim == Prim::NatPred) {
-          if (const auto it = less.find(m_.list(n.expr.args)[0].index); it != less.end()) less[n.var.index] = {it->second.first, it->second.second + 1};
-        }
-        for (const Arm& arm : n.arms) work.push_back(arm.body);
-        if (n.other.valid()) work.push_back(n.other);
-        if (n.body.valid()) work.push_back(n.body);
-      }
-    }
+    // A predecessor is bound before what uses it, and nodes are visited in that order.
+    each_node(m_, m_.funcs[f].body, [&](NodeId at) {
+      const Node& n = m_.nodes[at];
+      if (n.kind != NodeKind::Let || n.expr.kind != ExprKind::Prim || n.expr.prim != Prim::NatPred) return;
+      if (const auto it = less.find(m_.list(n.expr.args)[0].index); it != less.end()) less[n.var.index] = {it->second.first, it->second.second + 1};
+    });
     return less;
   }
 

@@ -93,6 +93,32 @@ void ModuleEmitter::retain(Builder& b, llvm::Value* worker, TypeId id, LeafSpan 
   }
 }
 
+// visit(type, leaves) for each counted field of the sum's variant, in a block of that variant's; then goes on where all variants meet.
+void ModuleEmitter::each_counted_field(Builder& b, TypeId sum, LeafSpan leaves, llvm::function_ref<void(TypeId, LeafSpan)> visit) {
+  const flow::Type& type = flow.types[sum];
+  llvm::BasicBlock* done = block(b, "done");
+  llvm::SwitchInst* cases = b.CreateSwitch(leaves[0], done);
+  for (uint32_t v = 0; v < type.variants.size(); ++v) {
+    llvm::BasicBlock* arm = nullptr;
+    for (uint32_t f = 0; f < type.variants[v].size(); ++f) {
+      const TypeId field = type.variants[v][f];
+      if (!layouts.of(field).counted) continue;
+      if (!arm) {
+        arm = block(b, "variant");
+        cases->addCase(llvm::cast<llvm::ConstantInt>(number(v)), arm);
+        b.SetInsertPoint(arm);
+      }
+      Leaves part;
+      const uint32_t first = layouts.variant_leaf(sum, v, f);
+      const auto& kinds = layouts.of(field).leaves;
+      for (size_t i = 0; i < kinds.size(); ++i) part.push_back(cast_leaf(b, leaves[first + i], kinds[i].kind));
+      visit(field, part);
+    }
+    if (arm) b.CreateBr(done);
+  }
+  b.SetInsertPoint(done);
+}
+
 llvm::Function* ModuleEmitter::retain_helper(TypeId id) {
   const flow::Type& type = flow.types[id];
   llvm::SmallVector<llvm::Type*, 8> params{ptr};
@@ -106,27 +132,7 @@ llvm::Function* ModuleEmitter::retain_helper(TypeId id) {
     for (uint32_t i = 1; i < fn->arg_size(); ++i) leaves.push_back(fn->getArg(i));
     llvm::Value* amount = leaves.pop_back_val();
     if (type.kind == TypeKind::Sum) {
-      llvm::BasicBlock* done = block(body, "done");
-      llvm::SwitchInst* cases = body.CreateSwitch(leaves[0], done);
-      for (uint32_t v = 0; v < type.variants.size(); ++v) {
-        llvm::BasicBlock* arm = nullptr;
-        for (uint32_t f = 0; f < type.variants[v].size(); ++f) {
-          const TypeId field = type.variants[v][f];
-          if (!layouts.of(field).counted) continue;
-          if (!arm) {
-            arm = block(body, "variant");
-            cases->addCase(llvm::cast<llvm::ConstantInt>(number(v)), arm);
-            body.SetInsertPoint(arm);
-          }
-          Leaves part;
-          const uint32_t first = layouts.variant_leaf(id, v, f);
-          const auto& kinds = layouts.of(field).leaves;
-          for (size_t i = 0; i < kinds.size(); ++i) part.push_back(cast_leaf(body, leaves[first + i], kinds[i].kind));
-          retain(body, worker, field, part, amount);
-        }
-        if (arm) body.CreateBr(done);
-      }
-      body.SetInsertPoint(done);
+      each_counted_field(body, id, leaves, [&](TypeId field, LeafSpan part) { retain(body, worker, field, part, amount); });
       body.CreateRetVoid();
       return;
     }
@@ -204,27 +210,7 @@ llvm::Function* ModuleEmitter::release_helper(TypeId id) {
     Leaves leaves;
     for (uint32_t i = 1; i < fn->arg_size(); ++i) leaves.push_back(fn->getArg(i));
     if (!is_ref) {
-      llvm::BasicBlock* done = block(body, "done");
-      llvm::SwitchInst* cases = body.CreateSwitch(leaves[0], done);
-      for (uint32_t v = 0; v < type.variants.size(); ++v) {
-        llvm::BasicBlock* arm = nullptr;
-        for (uint32_t f = 0; f < type.variants[v].size(); ++f) {
-          const TypeId field = type.variants[v][f];
-          if (!layouts.of(field).counted) continue;
-          if (!arm) {
-            arm = block(body, "variant");
-            cases->addCase(llvm::cast<llvm::ConstantInt>(number(v)), arm);
-            body.SetInsertPoint(arm);
-          }
-          Leaves part;
-          const uint32_t first = layouts.variant_leaf(id, v, f);
-          const auto& kinds = layouts.of(field).leaves;
-          for (size_t i = 0; i < kinds.size(); ++i) part.push_back(cast_leaf(body, leaves[first + i], kinds[i].kind));
-          release(body, worker, field, part);
-        }
-        if (arm) body.CreateBr(done);
-      }
-      body.SetInsertPoint(done);
+      each_counted_field(body, id, leaves, [&](TypeId field, LeafSpan part) { release(body, worker, field, part); });
       body.CreateRetVoid();
       return;
     }

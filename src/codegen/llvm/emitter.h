@@ -285,6 +285,7 @@ class ModuleEmitter {
   [[nodiscard]] llvm::Constant* number(uint64_t value) const { return llvm::ConstantInt::get(i32, value); }
   llvm::Function* retain_helper(flow::TypeId type);
   llvm::Function* release_helper(flow::TypeId type);
+  void each_counted_field(Builder& b, flow::TypeId sum, LeafSpan leaves, llvm::function_ref<void(flow::TypeId, LeafSpan)> visit);
   // --- drops by type (drop.cpp) ---
   [[nodiscard]] bool reaches(flow::TypeId from, flow::DataId target);
   [[nodiscard]] bool drops_directly(flow::DataId data);
