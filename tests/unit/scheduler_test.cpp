@@ -4,15 +4,59 @@
 
 #include <atomic>
 #include <chrono>
+#include <vector>
 
 #include "runtime/cpu/scheduler.h"
 #include "runtime/cpu/tasks.h"
 #include "runtime_fixture.h"
 
 using namespace bendc;
-using bendc::test::RuntimeFixture;
 
 namespace {
+
+// A runtime with `size` workers, of which the first runs the test.
+class Team {
+ public:
+  explicit Team(uint32_t size) : workers_(size) {
+    runtime_.runtime->config.threads = size;
+    runtime_.runtime->config.stack_bytes = 1 << 20;
+    runtime_.runtime->config.watchdog_seconds = 20;
+    runtime_.runtime->workers = workers_.data();
+    first().runtime = runtime_.runtime;
+    REQUIRE(rt::worker_heap_open(&first()));
+    REQUIRE(rt::scheduler_open(runtime_.runtime));
+  }
+  ~Team() {
+    if (runtime_.runtime->scheduler) close();
+    for (uint32_t i = 0; i < runtime_.runtime->worker_count; ++i) rt::worker_heap_close(&workers_[i]);
+  }
+  Team(const Team&) = delete;
+
+  // How many have taken part.
+  uint32_t close() {
+    rt::scheduler_close(runtime_.runtime);
+    rt::scheduler_free(runtime_.runtime);
+    return runtime_.runtime->worker_count;
+  }
+  BendWorker& first() { return workers_[0]; }
+  rt::WorkerTasks& tasks_of_first() { return runtime_.runtime->scheduler->tasks[0]; }
+
+  void set_tail(void* tail) { std::atomic_ref<char*>(first().task_tail).store(static_cast<char*>(tail), std::memory_order_seq_cst); }
+  // `count` tasks after the newest, as a fork pushes them.
+  BendForkTask* push(uint32_t count, void (*code)(BendWorker*, void*)) {
+    BendForkTask* tasks = reinterpret_cast<BendForkTask*>(first().task_tail);
+    for (uint32_t i = 0; i < count; ++i) tasks[i].code = code;
+    set_tail(tasks + count);
+    return tasks;
+  }
+
+ private:
+  test::RuntimeFixture runtime_{false, 1 << 20};
+  std::vector<BendWorker> workers_;
+};
+
+uint64_t how(uint64_t token) { return token & BEND_FORK_HOW; }
+bool open(BendForkTask& task) { return std::atomic_ref<uint32_t>(task.state).load(std::memory_order_acquire) == rt::kTaskOpen; }
 
 std::atomic<uint32_t> overlaps;
 
@@ -44,103 +88,62 @@ void compute(BendWorker*, void*) {
 }  // namespace
 
 TEST_CASE("scheduler: who has descended a spine and forks no more gives tasks at the ends of its forks") {
-  RuntimeFixture f(false, 1 << 20);
-  BendWorker workers[2] = {};
-  f.runtime->config.threads = 2;
-  f.runtime->config.stack_bytes = 1 << 20;
-  f.runtime->workers = workers;
-  workers[0].runtime = f.runtime;
-  REQUIRE(rt::worker_heap_open(&workers[0]));
-  REQUIRE(rt::scheduler_open(f.runtime));
-  BendWorker* worker = &workers[0];
+  Team team(2);
+  BendWorker* worker = &team.first();
   const uint64_t token = bend_fork(worker, 0);
-  REQUIRE((token & BEND_FORK_HOW) == BEND_FORK_PUSH);
+  REQUIRE(how(token) == BEND_FORK_PUSH);
   constexpr uint32_t kTasks = 5000;
-  BendForkTask* tasks = reinterpret_cast<BendForkTask*>(worker->task_tail);
-  for (uint32_t i = 0; i < kTasks; ++i) tasks[i].code = compute;
-  std::atomic_ref<char*>(worker->task_tail).store(reinterpret_cast<char*>(tasks + kTasks), std::memory_order_seq_cst);
-  const rt::WorkerCounts& counts = f.runtime->scheduler->tasks[0].counts;
-  while (counts.given == 0 && std::atomic_ref<uint32_t>(tasks[kTasks - 1].state).load(std::memory_order_acquire) == rt::kTaskOpen) {
+  BendForkTask* tasks = team.push(kTasks, compute);
+  const rt::WorkerCounts& counts = team.tasks_of_first().counts;
+  while (counts.given == 0 && open(tasks[kTasks - 1])) {
     ++worker->fork_depth;
     bend_fork_end(worker, 0, token);
   }
   CHECK(counts.given > 0);
   for (uint32_t i = kTasks; i-- > 0;) {
-    std::atomic_ref<char*>(worker->task_tail).store(reinterpret_cast<char*>(tasks + i), std::memory_order_seq_cst);
+    team.set_tail(tasks + i);
     (void)bend_join(worker, &tasks[i]);
   }
-  rt::scheduler_close(f.runtime);
-  rt::scheduler_free(f.runtime);
-  for (uint32_t i = 0; i < f.runtime->worker_count; ++i) rt::worker_heap_close(&workers[i]);
 }
 
 TEST_CASE("scheduler: one fork with tasks for many brings all workers, however long each task lasts") {
-  RuntimeFixture f(false, 1 << 20);
-  BendWorker workers[kTeam + 1] = {};
-  f.runtime->config.threads = kTeam + 1;
-  f.runtime->config.stack_bytes = 1 << 20;
-  f.runtime->config.watchdog_seconds = 20;
-  f.runtime->workers = workers;
-  workers[0].runtime = f.runtime;
-  REQUIRE(rt::worker_heap_open(&workers[0]));
-  REQUIRE(rt::scheduler_open(f.runtime));
+  Team team(kTeam + 1);
+  BendWorker* worker = &team.first();
   present = 0;
-  REQUIRE((bend_fork(&workers[0], 0) & BEND_FORK_HOW) == BEND_FORK_PUSH);
-  BendForkTask* tasks = reinterpret_cast<BendForkTask*>(workers[0].task_tail);
-  for (uint32_t i = 0; i < kTeam; ++i) tasks[i].code = wait_for_team;
-  std::atomic_ref<char*>(workers[0].task_tail).store(reinterpret_cast<char*>(tasks + kTeam), std::memory_order_seq_cst);
-  (void)bend_fork(&workers[0], 0);   // sends for the first worker; nobody forks after this
+  REQUIRE(how(bend_fork(worker, 0)) == BEND_FORK_PUSH);
+  BendForkTask* tasks = team.push(kTeam, wait_for_team);
+  (void)bend_fork(worker, 0);   // sends for the first worker; nobody forks after this
   for (uint32_t i = kTeam; i-- > 0;) {
-    while (std::atomic_ref<uint32_t>(tasks[i].state).load(std::memory_order_acquire) == rt::kTaskOpen) sched_yield();
-    CHECK(bend_join(&workers[0], &tasks[i]) == 0);
+    while (open(tasks[i])) sched_yield();
+    CHECK(bend_join(worker, &tasks[i]) == 0);
   }
   CHECK(present == kTeam);
-  CHECK(workers[0].task_tail == reinterpret_cast<char*>(tasks));
-  rt::scheduler_close(f.runtime);
-  rt::scheduler_free(f.runtime);
-  CHECK(f.runtime->worker_count == kTeam + 1);
-  for (uint32_t i = 0; i < f.runtime->worker_count; ++i) rt::worker_heap_close(&workers[i]);
+  CHECK(worker->task_tail == reinterpret_cast<char*>(tasks));
+  CHECK(team.close() == kTeam + 1);
 }
 
 TEST_CASE("scheduler: a worker whose task ran out of memory goes on with a sound heap") {
-  RuntimeFixture f(false, 1 << 20);
-  BendWorker workers[2] = {};
-  f.runtime->config.threads = 2;
-  f.runtime->config.stack_bytes = 1 << 20;
-  f.runtime->workers = workers;
-  workers[0].runtime = workers[1].runtime = f.runtime;
-  REQUIRE(rt::worker_heap_open(&workers[0]));
-  REQUIRE(rt::scheduler_open(f.runtime));
+  Team team(2);
+  BendWorker* worker = &team.first();
   overlaps = 0;
-  REQUIRE((bend_fork(&workers[0], 0) & BEND_FORK_HOW) == BEND_FORK_PUSH);
-  BendForkTask* tasks = reinterpret_cast<BendForkTask*>(workers[0].task_tail);
+  REQUIRE(how(bend_fork(worker, 0)) == BEND_FORK_PUSH);
+  BendForkTask* tasks = reinterpret_cast<BendForkTask*>(worker->task_tail);
   tasks[0].code = take_all_memory;
   tasks[1].code = look_at_free_nodes;
-  std::atomic_ref<char*>(workers[0].task_tail).store(reinterpret_cast<char*>(tasks + 2), std::memory_order_seq_cst);
-  (void)bend_fork(&workers[0], 0);   // wakes or starts the second worker
+  team.set_tail(tasks + 2);
+  (void)bend_fork(worker, 0);   // wakes or starts the second worker
   for (int i = 0; i < 2; ++i)
-    while (std::atomic_ref<uint32_t>(tasks[i].state).load(std::memory_order_acquire) == rt::kTaskOpen) sched_yield();
+    while (open(tasks[i])) sched_yield();
   CHECK(tasks[0].state == rt::kTaskFailed);
   CHECK(tasks[1].state == rt::kTaskDone);
   CHECK(overlaps == 0);
   std::free(reinterpret_cast<void*>(tasks[0].data[0]));
-  std::atomic_ref<char*>(workers[0].task_tail).store(reinterpret_cast<char*>(tasks), std::memory_order_seq_cst);
-  rt::scheduler_close(f.runtime);
-  rt::scheduler_free(f.runtime);
-  for (uint32_t i = 0; i < f.runtime->worker_count; ++i) rt::worker_heap_close(&workers[i]);
+  team.set_tail(tasks);
 }
 
 TEST_CASE("scheduler: forks whose like was small make no tasks, until somebody asks twice") {
-  RuntimeFixture f(false, 1 << 20);
-  BendWorker workers[2] = {};
-  f.runtime->config.threads = 2;
-  f.runtime->config.stack_bytes = 1 << 20;
-  f.runtime->workers = workers;
-  workers[0].runtime = workers[1].runtime = f.runtime;
-  REQUIRE(rt::worker_heap_open(&workers[0]));
-  REQUIRE(rt::scheduler_open(f.runtime));
-  BendWorker* worker = &workers[0];
-  auto how = [](uint64_t token) { return token & BEND_FORK_HOW; };
+  Team team(2);
+  BendWorker* worker = &team.first();
   auto wanted = [&] { return std::atomic_ref<uint32_t>(worker->tasks_wanted).load(std::memory_order_relaxed); };
   CHECK(wanted() == 1);
   // Not met before: tasks. Its calls take no time at all.
@@ -165,7 +168,4 @@ TEST_CASE("scheduler: forks whose like was small make no tasks, until somebody a
   token = bend_fork(worker, 7);
   CHECK(how(token) == BEND_FORK_PUSH);
   bend_fork_end(worker, 7, token);
-  rt::scheduler_close(f.runtime);
-  rt::scheduler_free(f.runtime);
-  for (uint32_t i = 0; i < f.runtime->worker_count; ++i) rt::worker_heap_close(&workers[i]);
 }
