@@ -6,8 +6,8 @@
 #include <chrono>
 #include <vector>
 
-#include "runtime/cpu/scheduler.h"
-#include "runtime/cpu/tasks.h"
+#include "runtime/cpu/idle.h"
+#include "runtime/cpu/workers.h"
 #include "runtime_fixture.h"
 
 using namespace bendc;
@@ -80,10 +80,13 @@ void wait_for_team(BendWorker*, void*) {
   while (present < kTeam) sched_yield();
 }
 
-void compute(BendWorker*, void*) {
+void pass(std::chrono::microseconds time) {
   const auto begin = std::chrono::steady_clock::now();
-  while (std::chrono::steady_clock::now() - begin < std::chrono::microseconds(100)) continue;
+  while (std::chrono::steady_clock::now() - begin < time) continue;
 }
+
+void compute(BendWorker*, void*) { pass(std::chrono::microseconds(100)); }
+void compute_little(BendWorker*, void*) { pass(std::chrono::microseconds(10)); }
 
 }  // namespace
 
@@ -104,6 +107,72 @@ TEST_CASE("scheduler: who has descended a spine and forks no more gives tasks at
     team.set_tail(tasks + i);
     (void)bend_join(worker, &tasks[i]);
   }
+}
+
+TEST_CASE("scheduler: a worker at the end of a fork keeps its last task, which it runs next") {
+  Team team(2);
+  BendWorker* worker = &team.first();
+  const uint64_t token = bend_fork(worker, 0);
+  REQUIRE(how(token) == BEND_FORK_PUSH);
+  for (int i = 0; i < 20; ++i) {
+    BendForkTask* task = team.push(1, compute);
+    // The second worker asks, and in the end takes the task itself.
+    while (open(*task)) {
+      ++worker->fork_depth;
+      bend_fork_end(worker, 0, token);
+    }
+    team.set_tail(task);
+    CHECK(bend_join(worker, task) == 0);
+  }
+  CHECK(team.tasks_of_first().counts.given == 0);
+}
+
+TEST_CASE("scheduler: a gift that has not been looked at when its giver comes to the join is the giver's again") {
+  Team team(2);
+  BendWorker* worker = &team.first();
+  rt::Scheduler* s = rt::scheduler(worker);
+  s->summoning = 1;   // no second worker comes; the first one asks itself
+  REQUIRE(how(bend_fork(worker, 0)) == BEND_FORK_PUSH);
+  CHECK(s->started == 1);
+  for (bool own_set : {false, true}) {
+    rt::Askers& set = own_set ? team.tasks_of_first().asking : s->asking;
+    set.add(0);
+    BendForkTask* tasks = team.push(2, compute);
+    tasks[0].note = 77;
+    REQUIRE(rt::give(worker));
+    CHECK_FALSE(set.has(0));
+    const rt::Gift gift = rt::Gift::of(team.tasks_of_first().gift);
+    CHECK(gift.owner == 0);
+    CHECK(gift.depth == 77);
+    CHECK(gift.place == rt::low(tasks));
+    CHECK(gift.own_set == own_set);
+    team.set_tail(tasks + 1);
+    CHECK(bend_join(worker, &tasks[1]) == 1);
+    team.set_tail(tasks);
+    CHECK(bend_join(worker, &tasks[0]) == 1);
+    CHECK(team.tasks_of_first().gift == 0);
+    CHECK(set.has(0));
+    REQUIRE(set.remove(0));
+  }
+  CHECK(team.tasks_of_first().counts.kept == 2);
+}
+
+TEST_CASE("scheduler: short forks far from each other wake nobody") {
+  Team team(2);
+  BendWorker* worker = &team.first();
+  constexpr uint32_t kRegions = 200;
+  for (uint32_t i = 0; i < kRegions; ++i) {
+    const uint64_t token = bend_fork(worker, 0);
+    REQUIRE(how(token) == BEND_FORK_PUSH);
+    BendForkTask* task = team.push(1, compute_little);
+    compute_little(worker, nullptr);
+    team.set_tail(task);
+    if (bend_join(worker, task) != 0) compute_little(worker, nullptr);
+    bend_fork_end(worker, 0, token);
+    pass(std::chrono::microseconds(500));
+  }
+  // A region that waited for a processor seems long, and the next ones wake.
+  CHECK(rt::scheduler(worker)->tasks[1].counts.parks < kRegions / 2);
 }
 
 TEST_CASE("scheduler: one fork with tasks for many brings all workers, however long each task lasts") {
@@ -157,8 +226,7 @@ TEST_CASE("scheduler: forks whose like was small make no tasks, until somebody a
   REQUIRE(how(token) == BEND_FORK_SMALL);
   // Inside it forks run in order wherever they are. They come here when somebody asks, as the second worker may do at any time; now, and again later:
   CHECK(how(bend_fork(worker, 8)) == BEND_FORK_SMALL);
-  const auto begin = std::chrono::steady_clock::now();
-  while (std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(1)) sched_yield();
+  pass(std::chrono::milliseconds(1));
   const uint64_t inner = bend_fork(worker, 8);
   CHECK(how(inner) == BEND_FORK_PUSH);
   bend_fork_end(worker, 8, inner);

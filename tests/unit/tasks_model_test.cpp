@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "runtime/cpu/tasks.h"
@@ -94,6 +95,11 @@ class Model {
       ours = pop_task(head, place) == Popped::Ours;
     }
     if (ours) return execute(task);
+    // The gift that nobody has looked at yet is the owner's again.
+    if (giving_ && op([&] { flush_all(); return gift_ == 1 + place && (gift_ = 0, true); })) {
+      give_back_task(head, place);
+      return execute(task);
+    }
     op([&] { flush_all(); tail_ = own_tail_ = place + BEND_TASK_BYTES; return 0; });
     wait([this, index] { return done_[index]; });
     op([&] { flush_all(); done_[index] = false; tail_ = own_tail_ = place; return 0; });
@@ -129,7 +135,7 @@ class Model {
 
   void receiver() {
     wait([this] { return gift_ != 0 || finished_; });
-    if (gift_ != 0) steal_run(gift_ - 1);
+    if (const auto gift = static_cast<uint32_t>(op([&] { return std::exchange(gift_, 0u); })); gift != 0) steal_run(gift - 1);
   }
 
   void execute(uint32_t task) {

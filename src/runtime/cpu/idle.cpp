@@ -18,7 +18,8 @@ constexpr uint64_t kGiveNanoseconds = 25'000;   // busy with a task, or since th
 constexpr uint32_t kPausesARound = 32;
 constexpr uint32_t kLongestChain = 8;   // of workers that wait for each other
 constexpr uint64_t kShareNanoseconds = 1'000'000;   // between two times that a busy worker hands free memory over
-constexpr uint64_t kWakeNanoseconds = 1'000'000;
+constexpr long kAwakeNanoseconds = 1'000'000;    // between the first times that a parked worker wakes by itself
+constexpr long kSeldomNanoseconds = 16'000'000;  // the same after some in vain
 
 void pause_cpu() {
 #if defined(__x86_64__)
@@ -33,7 +34,7 @@ void end_idleness(WorkerTasks& own) {
   own.idle_since.store(0, std::memory_order_relaxed);
 }
 
-void run_task(BendWorker* worker, uint32_t victim, BendForkTask* task) {
+void run_task(BendWorker* worker, uint32_t victim, BendForkTask* task, uint32_t depth) {
   Scheduler* s = scheduler(worker);
   WorkerTasks& own = tasks_of(worker);
   summon_more(s, own, victim);
@@ -47,12 +48,14 @@ void run_task(BendWorker* worker, uint32_t victim, BendForkTask* task) {
   run.failure = nullptr;
   own.running = &run;
   BendForkTask* waits = own.awaited.exchange(nullptr, std::memory_order_release);
-  const uint32_t depth = worker->fork_depth;
-  worker->fork_depth = std::atomic_ref<uint32_t>(task->note).exchange(worker->index, std::memory_order_relaxed);
+  const uint32_t outer_depth = worker->fork_depth;
+  worker->fork_depth = depth;
+  ForkTime* const outer = own.outer;
   if (_setjmp(run.back) == 0) task->code(worker, task->data);
   own.running = run.outer;
   own.awaited.store(waits, std::memory_order_release);
-  worker->fork_depth = depth;
+  worker->fork_depth = outer_depth;
+  own.outer = outer;
   own.small = nullptr;   // nobody waits inside a small fork; an error may have ended one
   wanted_of(worker).store(1, std::memory_order_relaxed);
   if (run.failure) task->data[0] = reinterpret_cast<uint64_t>(run.failure);
@@ -68,9 +71,9 @@ void run_task(BendWorker* worker, uint32_t victim, BendForkTask* task) {
   if (owner.parked.load(std::memory_order_seq_cst) == kParked) wake(s, owner, kRunning);
 }
 
-void run_at(BendWorker* worker, uint32_t owner, uint32_t place) {
-  WorkerTasks& from = scheduler(worker)->tasks[owner];
-  run_task(worker, owner, reinterpret_cast<BendForkTask*>(from.base + (place - low(from.base))));
+BendForkTask* task_at(Scheduler* s, uint32_t owner, uint32_t place) {
+  char* base = s->tasks[owner].base;
+  return reinterpret_cast<BendForkTask*>(base + (place - low(base)));
 }
 
 // Asks until `task` is done, a gift has come and been run (true), or for kAskNanoseconds.
@@ -84,10 +87,11 @@ bool ask_and_run(BendWorker* worker, BendForkTask* task, Askers& set) {
     if (own.gift.load(std::memory_order_relaxed) == 0 && !finished && now() - from < kAskNanoseconds) continue;
     perturb(worker);
     if (set.remove(worker->index)) return false;
-    // Somebody is about to give, or to find that there is nothing to give.
+    // Somebody is about to give, to find that there is nothing to give, or to take a gift back.
     while (own.gift.load(std::memory_order_acquire) == 0 && !set.has(worker->index)) pause_cpu();
     if (uint64_t gift = own.gift.exchange(0, std::memory_order_seq_cst)) {
-      run_at(worker, static_cast<uint32_t>(gift >> 32) - 1, static_cast<uint32_t>(gift));
+      const Gift got = Gift::of(gift);
+      run_task(worker, got.owner, task_at(s, got.owner, got.place), got.depth);
       own.takes_pay = false;
       return true;
     }
@@ -129,7 +133,8 @@ Take take_from(BendWorker* worker, uint32_t victim) {
   perturb(worker);
   ++own.counts.taken;
   const uint64_t at = now();
-  run_at(worker, victim, place);
+  BendForkTask* task = task_at(s, victim, place);
+  run_task(worker, victim, task, note_of(task).exchange(worker->index, std::memory_order_relaxed));
   own.takes_pay = now() - at >= kTakeNanoseconds;
   return Take::Ran;
 }
@@ -153,7 +158,7 @@ uint32_t at_work_on(BendWorker* worker, BendForkTask* task) {
   uint32_t started = s->started.load(std::memory_order_acquire);
   uint32_t at = worker->index;
   for (uint32_t steps = 0; task && steps < kLongestChain; ++steps) {
-    uint32_t thief = std::atomic_ref<uint32_t>(task->note).load(std::memory_order_relaxed);
+    uint32_t thief = note_of(task).load(std::memory_order_relaxed);
     if (thief >= started || thief == worker->index) break;
     at = thief;
     if (has_tasks(s, at)) break;
@@ -184,21 +189,20 @@ void park(BendWorker* worker, BendForkTask* task) {
   lower_limits(s);
   // From here on every push comes to bend_fork; those before it are seen by this look.
   barrier_everywhere(s);
-  if (s->stopping.load(std::memory_order_seq_cst) || (task && state_of(task).load(std::memory_order_seq_cst) != kTaskOpen) || anything_to_take(worker)) {
-    uint32_t expected = kParked;
-    if (own.parked.compare_exchange_strong(expected, kRunning, std::memory_order_seq_cst)) s->parked.fetch_sub(1, std::memory_order_seq_cst);
-  }
-  // Without barriers a push may still sit in its worker's store buffer: then the wait is bounded. With them it is so for one worker, which asks those at
-  // work again and again: a fork that was expected to be small and is not makes tasks only when asked twice.
+  bool rested = s->stopping.load(std::memory_order_seq_cst) || (task && state_of(task).load(std::memory_order_seq_cst) != kTaskOpen) || anything_to_take(worker);
+  // Without barriers a push may still sit in its worker's store buffer: then the wait is bounded. With them it is so for one worker, which looks around and
+  // asks those at work again and again, ever more seldom: a fork that was expected to be short and is not woke nobody, and makes tasks, if it was
+  // expected to be small, only when asked twice.
   const bool sentinel = s->barriers && s->sentinel.exchange(1, std::memory_order_seq_cst) == 0;
-  timespec bound = {0, kWakeNanoseconds};
-  while (own.parked.load(std::memory_order_seq_cst) == kParked) {
+  timespec bound = {0, kAwakeNanoseconds};
+  while (!rested && own.parked.load(std::memory_order_seq_cst) == kParked) {
     futex_wait(&own.parked, kParked, s->barriers && !sentinel ? nullptr : &bound);
-    if (sentinel && own.parked.load(std::memory_order_relaxed) == kParked) poke(worker);
-    if (s->barriers) continue;
-    uint32_t expected = kParked;
-    if (own.parked.compare_exchange_strong(expected, kRunning, std::memory_order_seq_cst)) s->parked.fetch_sub(1, std::memory_order_seq_cst);
+    rested = !s->barriers || (sentinel && anything_to_take(worker));
+    if (sentinel && !rested && own.parked.load(std::memory_order_relaxed) == kParked) poke(worker);
+    if (bound.tv_nsec < kSeldomNanoseconds) bound.tv_nsec *= 2;
   }
+  uint32_t expected = kParked;
+  if (own.parked.compare_exchange_strong(expected, kRunning, std::memory_order_seq_cst)) s->parked.fetch_sub(1, std::memory_order_seq_cst);
   if (sentinel) s->sentinel.store(0, std::memory_order_seq_cst);
   if (own.parked.exchange(kRunning, std::memory_order_seq_cst) == kSummoned) own.summoned = true;
 }
@@ -213,7 +217,6 @@ bool help(BendWorker* worker, BendForkTask* task, uint32_t helped, uint64_t* tak
     if (got == Take::Ran) return true;
     if (got == Take::Nothing) *taken = at;
   }
-  sched_yield();
   return false;
 }
 
@@ -253,12 +256,29 @@ bool give(BendWorker* worker) {
     uint32_t place = head_place(seen);
     if (!own.head.compare_exchange_strong(seen, with_place(seen, place + BEND_TASK_BYTES), std::memory_order_seq_cst)) continue;
     ++own.counts.given;
-    s->tasks[index].gift.store((1ull + worker->index) << 32 | place, std::memory_order_seq_cst);
+    const uint32_t depth = note_of(task_at(s, worker->index, place)).exchange(index, std::memory_order_relaxed);
+    s->tasks[index].gift.store(Gift{worker->index, depth, place, set == &own.asking}.word(), std::memory_order_seq_cst);
     return true;
   }
   // Thieves were faster.
   set->add(index);
   return false;
+}
+
+bool take_gift_back(BendWorker* worker, BendForkTask* task) {
+  Scheduler* s = scheduler(worker);
+  WorkerTasks& own = tasks_of(worker);
+  const uint32_t index = note_of(task).load(std::memory_order_relaxed);
+  if (index >= s->started.load(std::memory_order_acquire)) return false;
+  std::atomic<uint64_t>& gift = s->tasks[index].gift;
+  uint64_t seen = gift.load(std::memory_order_seq_cst);
+  if (seen == 0) return false;
+  const Gift given = Gift::of(seen);
+  if (given.owner != worker->index || given.place != low(task) || !gift.compare_exchange_strong(seen, 0, std::memory_order_seq_cst)) return false;
+  ++own.counts.kept;
+  // It has not seen the gift and still asks.
+  (given.own_set ? own.asking : s->asking).add(index);
+  return true;
 }
 
 void work_until(BendWorker* worker, BendForkTask* task) {

@@ -27,6 +27,9 @@ struct TaskRun {
 void work_until(BendWorker* worker, BendForkTask* task);
 // The worker's oldest task to one who asks. False when it has none to give.
 bool give(BendWorker* worker);
+// The owner of a task that it gave: it has come to the join before the one who asked has looked, and runs the task itself. A thread without a processor
+// would keep it waiting for milliseconds.
+[[nodiscard]] bool take_gift_back(BendWorker* worker, BendForkTask* task);
 // May a worker give a task? Who asks before gets none, and costs it a call and a cache line.
 [[nodiscard]] bool may_give(const WorkerTasks& tasks, uint64_t at);
 

@@ -16,6 +16,8 @@ namespace {
 
 constexpr uint64_t kSmallNanoseconds = 8'000;   // forks whose like took less make no tasks
 constexpr uint32_t kMeasureEvery = 16;          // of these, one is measured
+constexpr uint32_t kMeasureLarge = 4;           // the same of forks from twice that on
+constexpr uint64_t kWakeNanoseconds = 100'000;  // of forks, for which a resting worker is sent for; it comes after 10 to 170 microseconds
 constexpr uint32_t kTokenShift = 3;             // of a fork's token: the time it began, or 0
 constexpr uint64_t kTokenSmall = 4;             // of a fork's token: the outermost small one
 
@@ -27,6 +29,10 @@ uint32_t join(BendWorker* worker, BendForkTask* task) {
   ++own.counts.joins;
   perturb(worker);
   if (pop_task(own.head, low(task)) == Popped::Ours) return kTaskOpen;
+  if (take_gift_back(worker, task)) {
+    give_back_task(own.head, low(task));
+    return kTaskOpen;
+  }
   // Tasks that this worker runs meanwhile push their own above the entry, where the result will be.
   tail_of(worker).store(place + BEND_TASK_BYTES, std::memory_order_seq_cst);
   ++own.counts.waits;
@@ -37,20 +43,40 @@ uint32_t join(BendWorker* worker, BendForkTask* task) {
   return state;
 }
 
-// Somebody has asked: one who waits gets a task, or one who rests is sent for.
-void hear(BendWorker* worker) {
+// The worker's innermost task of another worker, or its program, has no fork open.
+bool outermost(BendWorker* worker, const WorkerTasks& own) { return worker->task_tail == (own.running ? own.running->tail : own.base); }
+
+// Waking a worker costs as much as it does in a short time. Is there work for one that comes later: does the outermost fork last, by its like or so far,
+// or do such forks follow each other closely?
+bool worth_waking(BendWorker* worker, WorkerTasks& own) {
+  if (scheduler(worker)->seed != 0 || own.outer->forks == 0 || own.outer->nanoseconds >= kWakeNanoseconds) return true;
+  const uint64_t at = now();
+  if (outermost(worker, own) && at - own.heard >= kWakeNanoseconds) own.heard_since = at;
+  own.heard = at;
+  return at - own.heard_since >= kWakeNanoseconds;
+}
+
+// One who asks gets a task 25 us after the last; at once when this worker's program has just begun to fork, and nobody else has anything.
+bool gives_at(Scheduler* s, const WorkerTasks& own, uint64_t at) {
+  return may_give(own, at) || s->seed != 0 || (!own.running && head_place(own.head.load(std::memory_order_relaxed)) == low(own.base));
+}
+
+// Somebody has asked: one who waits gets a task when there are more than `kept`, or one who rests is sent for.
+void hear(BendWorker* worker, uint32_t kept) {
   Scheduler* s = scheduler(worker);
   WorkerTasks& own = tasks_of(worker);
   ++own.counts.forks;
   limit_of(worker).store(own.end, std::memory_order_seq_cst);
   if (s->asking.any() || own.asking.any()) {
+    if (waiting_tasks(s, worker->index) <= kept) return limit_of(worker).store(nullptr, std::memory_order_seq_cst);
     // Given once and asked again soon: those who ask do it again.
-    if (uint64_t at = now(); may_give(own, at) || s->seed != 0) {
+    if (uint64_t at = now(); gives_at(s, own, at)) {
       if (give(worker)) own.busy_since.store(at, std::memory_order_relaxed);
       else limit_of(worker).store(nullptr, std::memory_order_seq_cst);
     }
   } else if (somebody_rests(s)) {
-    summon_first(s, own);
+    if (worth_waking(worker, own)) summon_first(s, own);
+    else limit_of(worker).store(nullptr, std::memory_order_seq_cst);
   }
 }
 
@@ -61,6 +87,11 @@ void note_time(ForkTime& time, uint64_t took) {
   took = took > faded || time.forks == 0 ? took : faded;
   time.nanoseconds = took < UINT32_MAX ? static_cast<uint32_t>(took) : UINT32_MAX;
   if (time.forks == 0) time.forks = 1;
+}
+
+// Two looks at the clock cost a fork of 8 microseconds half a percent. Near a bound that decides something every time counts.
+bool measured_large(ForkTime& time) {
+  return time.nanoseconds < 2 * kSmallNanoseconds || time.nanoseconds >= kWakeNanoseconds || time.forks++ % kMeasureLarge == 0;
 }
 
 // A fork that is expected to be small, and that somebody has asked in for long.
@@ -107,20 +138,21 @@ uint64_t bend_fork(BendWorker* worker, uint32_t site) {
   if (own.small) {
     if (!takes_long(own)) {
       // Who asks now and is not heard finds tasks to take, or asks again.
-      if (has_tasks(s, worker->index)) hear(worker);
+      if (has_tasks(s, worker->index)) hear(worker, 0);
       wanted_of(worker).store(0, std::memory_order_relaxed);
       return BEND_FORK_SMALL;
     }
     note_time(*own.small, UINT32_MAX);
     own.small = nullptr;
   }
-  if (!limit_of(worker).load(std::memory_order_relaxed)) hear(worker);
-  if (worker->task_tail >= own.end) return BEND_FORK_SMALL;
   ForkTime& time = time_of(worker, site);
+  if (outermost(worker, own)) own.outer = &time;
+  if (!limit_of(worker).load(std::memory_order_relaxed)) hear(worker, 0);
+  if (worker->task_tail >= own.end) return BEND_FORK_SMALL;
   const bool small = s->seed != 0 ? random_next(own) >> 40 & 1 : time.forks != 0 && time.nanoseconds < kSmallNanoseconds;
   if (!small) {
     ++worker->fork_depth;
-    return now() << kTokenShift | BEND_FORK_PUSH;
+    return (measured_large(time) ? now() : 0) << kTokenShift | BEND_FORK_PUSH;
   }
   own.small = &time;
   own.small_asked = 0;
@@ -134,8 +166,9 @@ void bend_fork_end(BendWorker* worker, uint32_t site, uint64_t token) {
   const uint64_t start = token >> kTokenShift;
   if ((token & BEND_FORK_HOW) == BEND_FORK_PUSH) {
     --worker->fork_depth;
-    // Who has descended a spine and works on its end forks no more, and has tasks for all.
-    if (!limit_of(worker).load(std::memory_order_relaxed)) hear(worker);
+    // Who has descended a spine and works on its end forks no more, and has tasks for all. But the last one it runs itself next: given away, it would
+    // be waited for.
+    if (!limit_of(worker).load(std::memory_order_relaxed)) hear(worker, 1);
   } else if (token & kTokenSmall) {
     own.small = nullptr;
     wanted_of(worker).store(1, std::memory_order_relaxed);

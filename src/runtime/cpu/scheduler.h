@@ -6,8 +6,8 @@
 //            the oldest task to one who asks, unless the worker has just given one or been given its own: near the leaves of a fork tree
 //            handing on would cost more than the tasks. Neither side stops for that;
 //   takes    a task itself, from a worker that does not push because it is in a long call; this costs a barrier in every running thread;
-//   parks    after kSpin in vain, with the limits lowered: the next push wakes one of the parked or starts one more worker, which sends for two more
-//            when it finds work.
+//   parks    after kSpin in vain, with the limits lowered: the next push that is worth it wakes one of the parked or starts one more worker, which
+//            sends for two more when it finds work.
 // So a push tests nothing for the idle's sake.
 #pragma once
 #include <pthread.h>
@@ -28,6 +28,7 @@ struct TaskRun;
 struct WorkerCounts {
   uint64_t forks;      // pushes that came to bend_fork
   uint64_t given;      // own tasks given to one who asked
+  uint64_t kept;       // of them, run by itself since who asked had not looked
   uint64_t run;        // others' tasks run
   uint64_t taken;      // of them, taken and not given
   uint64_t tries;      // barriers for taking
@@ -47,7 +48,7 @@ inline constexpr uint32_t kForkTimes = 1024;   // by a hash of place and depth
 // What others touch of a worker, away from the lines its generated code writes.
 struct alignas(128) WorkerTasks {
   std::atomic<uint64_t> head;            // low half: place of the oldest entry; high half: epoch (tasks.h)
-  alignas(128) std::atomic<uint64_t> gift;     // 0, or a task given to this worker: (1 + owner) << 32 | place
+  alignas(128) std::atomic<uint64_t> gift;     // 0, or a task given to this worker (Gift, workers.h)
   Askers asking;                         // who would like a task of this worker before others'
   std::atomic<BendForkTask*> awaited;    // the taken entry that this worker waits for
   alignas(128) std::atomic<uint32_t> parked;   // futex: kRunning, kParked, kSummoned
@@ -57,6 +58,9 @@ struct alignas(128) WorkerTasks {
   ForkTime* small;                       // the fork that runs in order because it is expected to be small, or null
   uint64_t small_asked;                  // 0, or when somebody first asked meanwhile
   ForkTime times[kForkTimes];
+  ForkTime* outer;                       // of the outermost fork that is open, or was last
+  uint64_t heard;                        // when somebody rested and a fork came to bend_fork last,
+  uint64_t heard_since;                  // and first, without a long time between
   uint64_t random;
   uint32_t perturbed;                    // chances to disturb the schedule that were taken (BEND_SCHED_SEED)
   uint64_t shared;                       // when it last handed free memory over

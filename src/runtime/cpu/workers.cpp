@@ -122,7 +122,7 @@ void print_counts(Scheduler* s, uint32_t started) {
   for (uint32_t i = 0; i < started; ++i) {
     const WorkerCounts& c = s->tasks[i].counts;
     Message m;
-    m.text("bend: worker ").number(i).text(": forks asked ").number(c.forks).text(", given ").number(c.given).text(", run ").number(c.run);
+    m.text("bend: worker ").number(i).text(": forks asked ").number(c.forks).text(", given ").number(c.given).text(" and kept ").number(c.kept).text(", run ").number(c.run);
     m.text(", taken ").number(c.taken).text(" in ").number(c.tries).text(" tries, joins asked ").number(c.joins).text(", waited ").number(c.waits);
     m.text(", parked ").number(c.parks).text(", idle ").number(c.idle / 1000).text(" us\n");
     write_stderr(m.data(), m.size());

@@ -22,6 +22,21 @@ inline std::atomic_ref<char*> limit_of(BendWorker* worker) { return std::atomic_
 inline std::atomic_ref<uint32_t> wanted_of(BendWorker* worker) { return std::atomic_ref<uint32_t>(worker->tasks_wanted); }
 inline std::atomic_ref<uint32_t> state_of(BendForkTask* task) { return std::atomic_ref<uint32_t>(task->state); }
 
+inline std::atomic_ref<uint32_t> note_of(BendForkTask* task) { return std::atomic_ref<uint32_t>(task->note); }
+
+// What a worker is given: a task of `owner`, in one word.
+struct Gift {
+  uint32_t owner;      // below 128
+  uint32_t depth;      // of the fork; modulo 2^24, for it only tells forks apart
+  uint32_t place;      // of the entry, a multiple of BEND_TASK_BYTES
+  bool own_set;        // who got it asked this owner before others
+
+  uint64_t word() const { return (1ull + owner) << 56 | static_cast<uint64_t>(depth & 0xFFFFFF) << 32 | place | own_set; }
+  static Gift of(uint64_t word) {
+    return {static_cast<uint32_t>(word >> 56) - 1, static_cast<uint32_t>(word >> 32) & 0xFFFFFF, static_cast<uint32_t>(word) & ~1u, (word & 1) != 0};
+  }
+};
+
 inline uint32_t waiting_tasks(Scheduler* s, uint32_t index) {
   const uint32_t tail = low(tail_of(&s->runtime->workers[index]).load(std::memory_order_seq_cst));
   const uint32_t head = head_place(s->tasks[index].head.load(std::memory_order_seq_cst));
