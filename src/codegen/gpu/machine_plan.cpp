@@ -80,6 +80,30 @@ class Planner {
     }
   }
 
+  // Whether a value of the type may hold an array; values of unknown type may.
+  bool reaches_array(TypeId id) {
+    std::set<uint32_t> seen;
+    std::vector<TypeId> open{id};
+    while (!open.empty()) {
+      const TypeId at = open.back();
+      open.pop_back();
+      if (!seen.insert(at.index).second) continue;
+      const Type& type = m_.types[at];
+      switch (type.kind) {
+        case TypeKind::U32: case TypeKind::F32: case TypeKind::Nat: case TypeKind::Enum: case TypeKind::Token: break;
+        case TypeKind::Array: case TypeKind::Fn: case TypeKind::Any: return true;
+        case TypeKind::Struct: open.insert(open.end(), type.parts.begin(), type.parts.end()); break;
+        case TypeKind::Sum:
+          for (const std::vector<TypeId>& fields : type.variants) open.insert(open.end(), fields.begin(), fields.end());
+          break;
+        case TypeKind::Ref:
+          for (const CtorLayout& ctor : m_.datas[type.data].ctors) open.insert(open.end(), ctor.fields.begin(), ctor.fields.end());
+          break;
+      }
+    }
+    return false;
+  }
+
   void returns(FuncId func) {
     const TypeId type = m_.funcs[func].result;
     if (plan_.out.count(type.index)) return;
@@ -157,10 +181,12 @@ class Planner {
         cut.identity = row.identity;
         cut.sum = row.prim == Prim::U32Add ? BEND_SUM_ADD : row.prim == Prim::U32Or ? BEND_SUM_OR : row.prim == Prim::U32Xor ? BEND_SUM_XOR : row.prim == Prim::U32And ? BEND_SUM_AND : 0;
         plan_.sums.insert(cut.sum);
+        for (FuncId child : cut.children)
+          for (TypeId type : param_types(m_, child)) plan_.sums_publish |= reaches_array(type);
         relay(func);
       }
       cut.payload = record(cut.continuation, 0);
-      cut.join_bytes = BEND_JOIN_HEADER + cut.payload.bytes;
+      cut.join_bytes = BEND_JOIN_HEADER + (cut.sum ? 8 : cut.payload.bytes);
       cut.frame_bytes = cut.accumulates ? 0 : cut.payload.bytes;
       for (size_t i = 1; i < cut.children.size(); ++i) {
         std::vector<TypeId> types = param_types(m_, cut.children[i]);
@@ -182,7 +208,7 @@ class Planner {
         if (i == 1) cut.next_child = segment;
       }
       if (!cut.accumulates) cut.resume_frame = add({Segment::Kind::ResumeFrame, FuncId(), index, 0});
-      if (cut.fork) cut.resume_join = add({Segment::Kind::ResumeJoin, FuncId(), index, 0});
+      if (cut.fork && cut.sum == 0) cut.resume_join = add({Segment::Kind::ResumeJoin, FuncId(), index, 0});
       plan_.cut_of[at.index] = index;
       if (cut.fork)
         for (FuncId child : cut.children) task(child);

@@ -34,7 +34,8 @@ struct Cut {
   uint32_t frame_bytes = 0;              // with the header, which comes last
   uint32_t join_bytes = 0;               // the payload lies behind the header
   uint32_t next_child = 0;               // segment of child 1; the others follow
-  uint32_t resume_frame = 0, resume_join = 0;
+  uint32_t resume_frame = 0;             // without `accumulates`
+  uint32_t resume_join = 0;              // of a fork without `sum`
 };
 
 struct Segment {
@@ -66,6 +67,7 @@ struct MachinePlan {
   uint32_t largest_frame = 0;            // of forks that are not perfect trees
   uint32_t fewest_stack_bytes = 0;       // for the largest frame of all
   std::set<uint32_t> sums;               // of its cuts
+  bool sums_publish = false;             // a child that adds to a sum may have written to an array that whoever takes the sum reads
   bool loops = false;                    // some segment loops, or calls what does
   uint32_t words32 = 0, words64 = 0;     // of the widest arguments or value
   uint32_t task_stride = 0;

@@ -226,15 +226,20 @@ void FuncEmitter::segment_cut(flow::NodeId id) {
 
   b_.SetInsertPoint(append);
   llvm::Value* levels = m_.load(b_, m_.i32, worker_, kDeviceWorkerLevels, Region::Frame);
-  llvm::Value* join = m_.alloc(b_, worker_, cut.join_bytes);
+  // What follows a fork that accumulates is its operation alone: a join does that as its children arrive.
+  llvm::Value* join = cut.sum ? m_.make_sum(b_, worker_, cut, count, levels) : m_.alloc(b_, worker_, cut.join_bytes);
   m_.store(b_, m_.deal_stack(b_, worker_, state_), join, offsetof(BendJoin, parent), Region::Frame);
-  m_.store(b_, m_.join_count(b_, count, levels), join, offsetof(BendJoin, remaining), Region::Frame);
-  m_.store(b_, b_.getInt32(cut.resume_join), join, offsetof(BendJoin, segment), Region::Frame);
-  store_live(cut, m_.flow.nodes[node.next], b_.CreateConstInBoundsGEP1_64(m_.i8, join, BEND_JOIN_HEADER), false);
+  if (!cut.sum) {
+    m_.store(b_, m_.join_count(b_, count, levels), join, offsetof(BendJoin, remaining), Region::Frame);
+    m_.store(b_, b_.getInt32(cut.resume_join), join, offsetof(BendJoin, segment), Region::Frame);
+    store_live(cut, m_.flow.nodes[node.next], b_.CreateConstInBoundsGEP1_64(m_.i8, join, BEND_JOIN_HEADER), false);
+  }
   llvm::Value* address = b_.CreatePtrToInt(join, m_.i64);
   llvm::Value* below = b_.CreateBinaryIntrinsic(llvm::Intrinsic::usub_sat, levels, b_.getInt32(1));
-  for (uint32_t i = 0; i < count; ++i)
-    m_.store_task(b_, m_.task_place(b_, places, i), cut.children[i], m_.parent_word(b_, address, cut, i), below, leaves_of(node.calls[i].args));
+  for (uint32_t i = 0; i < count; ++i) {
+    llvm::Value* parent = cut.sum ? m_.sum_word(b_, address, cut) : m_.parent_word(b_, address, cut, i);
+    m_.store_task(b_, m_.task_place(b_, places, i), cut.children[i], parent, below, leaves_of(node.calls[i].args));
+  }
   if (nested) {
     m_.leave_pending(b_, state_, places.first, b_.CreateSelect(nested, b_.getInt32(count), b_.getInt32(0)), false);
   }

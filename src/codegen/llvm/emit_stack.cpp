@@ -378,23 +378,35 @@ std::vector<TypeId> ModuleEmitter::late_types(const Cut& cut, uint32_t child) co
   return types;
 }
 
+// A join record whose children's values are put together by one operation, but for its parent.
+llvm::Value* ModuleEmitter::make_sum(Builder& b, llvm::Value* worker, const Cut& cut, uint32_t children, llvm::Value* levels) {
+  const TypeId type = flow.funcs[cut.func].result;
+  llvm::Value* record = alloc(b, worker, relay_bytes(type));
+  if (cut.sum == BEND_SUM_ADD) {
+    // The sum and the count of its children are one word, for one atomic.
+    store(b, llvm::ConstantInt::get(i64, uint64_t{cut.identity} << 32 | children), record, BEND_JOIN_HEADER, Region::Frame);
+  } else {
+    store(b, number(cut.identity), record, BEND_JOIN_HEADER, Region::Frame);
+    store(b, join_count(b, children, levels), record, offsetof(BendJoin, remaining), Region::Frame);
+  }
+  store(b, number(options.gpu->plan->relay.at(type.index)), record, offsetof(BendJoin, segment), Region::Frame);
+  return record;
+}
+
+// The parent word of a child of such a record.
+llvm::Value* ModuleEmitter::sum_word(Builder& b, llvm::Value* address, const Cut& cut) { return b.CreateOr(address, uint64_t{1} | uint64_t{cut.sum} << BEND_PARENT_SLOT); }
+
 // A frame of a fork that accumulates: its children are added up in one join with those of the frames above it that accumulate by the same operation, so
 // that no value climbs through a join for each frame.
 void ModuleEmitter::deal_into_sum(Builder& b, llvm::Value* worker, const Cut& cut, uint32_t child, llvm::Value* frame, llvm::Value* place, const Places& tasks, llvm::Value* levels, OpenSum open) {
-  const MachinePlan& plan = *options.gpu->plan;
   const uint32_t count = static_cast<uint32_t>(cut.children.size()) - child;
-  const TypeId type = flow.funcs[cut.func].result;
   llvm::BasicBlock *fresh = block(b, "sum"), *add = block(b, "add");
   llvm::Value* same = b.CreateAnd(b.CreateICmpNE(b.CreateLoad(i64, open.join), llvm::ConstantInt::get(i64, 0)), b.CreateICmpEQ(b.CreateLoad(i32, open.place), number(cut.sum)));
   b.CreateCondBr(same, add, fresh);
-  auto word = [&](llvm::Value* address) { return b.CreateOr(address, uint64_t{1} | uint64_t{cut.sum} << BEND_PARENT_SLOT); };
   b.SetInsertPoint(fresh);
-  llvm::Value* made = alloc(b, worker, relay_bytes(type));
+  llvm::Value* made = make_sum(b, worker, cut, 1, levels);
   llvm::Value* made_address = b.CreatePtrToInt(made, i64);
-  store(b, word(made_address), b.CreateLoad(ptr, place), 0, Region::Frame);
-  store(b, number(cut.identity), made, BEND_JOIN_HEADER, Region::Frame);
-  store(b, join_count(b, 1, levels), made, offsetof(BendJoin, remaining), Region::Frame);
-  store(b, number(plan.relay.at(type.index)), made, offsetof(BendJoin, segment), Region::Frame);
+  store(b, sum_word(b, made_address, cut), b.CreateLoad(ptr, place), 0, Region::Frame);
   b.CreateStore(b.CreateConstInBoundsGEP1_64(i8, made, offsetof(BendJoin, parent)), place);
   b.CreateStore(made_address, open.join);
   b.CreateStore(number(cut.sum), open.place);
@@ -403,28 +415,62 @@ void ModuleEmitter::deal_into_sum(Builder& b, llvm::Value* worker, const Cut& cu
   llvm::Value* address = b.CreateLoad(i64, open.join);
   llvm::Value* join = b.CreateIntToPtr(address, ptr);
   // Its children do not run yet.
-  store(b, b.CreateAdd(load(b, i32, join, offsetof(BendJoin, remaining), Region::Frame), number(count)), join, offsetof(BendJoin, remaining), Region::Frame);
+  const uint32_t counter = cut.sum == BEND_SUM_ADD ? BEND_JOIN_HEADER : offsetof(BendJoin, remaining);
+  store(b, b.CreateAdd(load(b, i32, join, counter, Region::Frame), number(count)), join, counter, Region::Frame);
   for (uint32_t i = 0; i < count; ++i) {
     Leaves args = load_record(b, late_types(cut, child + i), cut.late[child + i - 1], frame, Place::Stack);
     args.push_back(number(cut.identity));
-    store_task(b, task_place(b, tasks, i), cut.children[child + i], word(address), levels, args);
+    store_task(b, task_place(b, tasks, i), cut.children[child + i], sum_word(b, address, cut), levels, args);
   }
 }
 
-void ModuleEmitter::add_to_sum(Builder& b, llvm::Value* record, llvm::Value* place, llvm::Value* value) {
-  llvm::BasicBlock* added = block(b, "added");
+// The value of a child of a join whose place says how values are put together. To `last` with the whole sum behind the record's header when it is the
+// last one, else to `over`.
+void ModuleEmitter::add_to_sum(Builder& b, llvm::Value* record, llvm::Value* place, llvm::Value* value, llvm::BasicBlock* last, llvm::BasicBlock* over) {
+  const MachinePlan& plan = *options.gpu->plan;
   llvm::Value* sum = b.CreateConstInBoundsGEP1_64(i8, record, BEND_JOIN_HEADER);
-  llvm::SwitchInst* cases = b.CreateSwitch(place, added);
-  for (const uint32_t kind : options.gpu->plan->sums) {
+  llvm::BasicBlock *counted = block(b, "counted"), *unknown = block(b, "unknown");
+  llvm::SwitchInst* cases = b.CreateSwitch(place, unknown);
+  bool others = false;
+  for (const uint32_t kind : plan.sums) {
     if (kind == 0) continue;
-    const auto operation = kind == BEND_SUM_ADD ? llvm::AtomicRMWInst::Add : kind == BEND_SUM_OR ? llvm::AtomicRMWInst::Or : kind == BEND_SUM_XOR ? llvm::AtomicRMWInst::Xor : llvm::AtomicRMWInst::And;
     llvm::BasicBlock* arm = block(b, "add");
     cases->addCase(llvm::cast<llvm::ConstantInt>(llvm::ConstantInt::get(i64, kind)), arm);
     b.SetInsertPoint(arm);
+    if (kind == BEND_SUM_ADD) {
+      // The count lies in the lower half and is not 0, so taking one from it does not reach the sum. Who reads the sum reads nothing else that the
+      // child has written, unless that may be an array.
+      if (plan.sums_publish) device_fence(b);
+      llvm::Value* change = b.CreateSub(b.CreateShl(b.CreateZExt(value, i64), 32), llvm::ConstantInt::get(i64, 1));
+      llvm::Value* before = device_add(b, sum, change);
+      llvm::BasicBlock* whole = block(b, "whole");
+      b.CreateCondBr(b.CreateICmpEQ(b.CreateTrunc(before, i32), number(1)), whole, over);
+      b.SetInsertPoint(whole);
+      if (plan.sums_publish) device_fence(b);
+      store(b, b.CreateAdd(b.CreateTrunc(b.CreateLShr(before, 32), i32), value), sum, 0, Region::Frame);
+      b.CreateBr(last);
+      continue;
+    }
+    others = true;
+    const auto operation = kind == BEND_SUM_OR ? llvm::AtomicRMWInst::Or : kind == BEND_SUM_XOR ? llvm::AtomicRMWInst::Xor : llvm::AtomicRMWInst::And;
     b.CreateAtomicRMW(operation, sum, value, llvm::Align(4), llvm::AtomicOrdering::Monotonic, device_scope());
-    b.CreateBr(added);
+    b.CreateBr(counted);
   }
-  b.SetInsertPoint(added);
+  b.SetInsertPoint(unknown);
+  b.CreateUnreachable();
+  b.SetInsertPoint(counted);
+  if (others) count_down(b, record, last, over);
+  else b.CreateUnreachable();
+}
+
+// One child less to wait for. In `last` all that the others have written is seen.
+void ModuleEmitter::count_down(Builder& b, llvm::Value* record, llvm::BasicBlock* last, llvm::BasicBlock* over) {
+  llvm::BasicBlock* fence = block(b, "fence");
+  llvm::Value* before = device_arrive(b, b.CreateConstGEP1_64(i8, record, offsetof(BendJoin, remaining)));
+  b.CreateCondBr(is_last(b, before), fence, over);
+  b.SetInsertPoint(fence);
+  device_fence(b);
+  b.CreateBr(last);
 }
 
 // ---- tasks ----
@@ -600,22 +646,16 @@ void ModuleEmitter::emit_out(Builder& b, llvm::Value* worker, llvm::Value* state
   llvm::Value* address = b.CreateAnd(parent, BEND_PARENT_ADDRESS);
   llvm::Value* record = b.CreateIntToPtr(address, ptr);
   llvm::Value* place = b.CreateLShr(parent, BEND_PARENT_SLOT);
-  llvm::BasicBlock* arrived = block(b, "arrived");
   if (!options.gpu->plan->sums.empty() && flow.types[type].kind == flow::TypeKind::U32) {
     llvm::BasicBlock *sum = block(b, "sum"), *slot = block(b, "slot");
     b.CreateCondBr(b.CreateICmpNE(b.CreateAnd(place, 3), llvm::ConstantInt::get(i64, 0)), sum, slot);
     b.SetInsertPoint(sum);
-    add_to_sum(b, record, place, leaves[0]);
-    b.CreateBr(arrived);
+    add_to_sum(b, record, place, leaves[0], last, over);
     b.SetInsertPoint(slot);
   }
   store_field(b, type, leaves, b.CreateInBoundsGEP(i8, record, {place}), 0);
-  b.CreateBr(arrived);
-  b.SetInsertPoint(arrived);
-  llvm::Value* before = device_arrive(b, b.CreateConstGEP1_64(i8, record, offsetof(BendJoin, remaining)));
-  b.CreateCondBr(is_last(b, before), last, over);
+  count_down(b, record, last, over);
   b.SetInsertPoint(last);
-  device_fence(b);
   set_state(b, state, kStateRecord, address);
   set_state(b, state, kStateSegment, load(b, i32, record, offsetof(BendJoin, segment), Region::Frame));
   b.CreateBr(done);

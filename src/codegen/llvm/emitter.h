@@ -333,7 +333,10 @@ class ModuleEmitter {
     llvm::Value *join, *place;
   };
   void deal_into_sum(Builder& b, llvm::Value* worker, const Cut& cut, uint32_t child, llvm::Value* frame, llvm::Value* place, const Places& tasks, llvm::Value* levels, OpenSum open);
-  void add_to_sum(Builder& b, llvm::Value* record, llvm::Value* place, llvm::Value* value);
+  [[nodiscard]] llvm::Value* make_sum(Builder& b, llvm::Value* worker, const Cut& cut, uint32_t children, llvm::Value* levels);
+  [[nodiscard]] llvm::Value* sum_word(Builder& b, llvm::Value* address, const Cut& cut);
+  void add_to_sum(Builder& b, llvm::Value* record, llvm::Value* place, llvm::Value* value, llvm::BasicBlock* last, llvm::BasicBlock* over);
+  void count_down(Builder& b, llvm::Value* record, llvm::BasicBlock* last, llvm::BasicBlock* over);
   void copy_words(Builder& b, llvm::Value* to, Place to_place, llvm::Value* from, Place from_place, llvm::Value* words);
   [[nodiscard]] uint32_t shared_stack_bytes() const;
   [[nodiscard]] uint32_t stack_bytes() const;

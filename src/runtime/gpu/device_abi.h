@@ -72,7 +72,9 @@ extern "C" {
 #define BEND_JOIN_LEVELS 24u
 #define BEND_PARENT_ADDRESS 0x0000FFFFFFFFFFFEull /* of a parent word that is a join */
 #define BEND_PARENT_SLOT 48u             /* bits 48..63 of a join's parent word: byte offset of the child's result in the join */
-/* Places in a parent word that are no multiples of 4: the value is combined with the U32 at BEND_JOIN_HEADER by an atomic, for all children of the join. */
+/* Places in a parent word that are no multiples of 4: the value is combined with the U32 at BEND_JOIN_HEADER by an atomic, for all children of the join.
+   ADD: there lie one word, the count of children that have not returned in its lower half, in place of `remaining`, and the sum in its upper half; one atomic
+   changes both. The last child stores the whole sum there as a U32. */
 #define BEND_SUM_ADD (BEND_JOIN_HEADER + 1u)
 #define BEND_SUM_OR (BEND_JOIN_HEADER + 2u)
 #define BEND_SUM_XOR (BEND_JOIN_HEADER + 3u)
