@@ -16,6 +16,8 @@ namespace {
 constexpr uint32_t kMaxRecord = 1u << 16;   // a result's place in a join record is named by 16 bits, and so is a frame's size
 constexpr uint32_t kStackBytes = 1024;      // 15 to 40 frames of most programs
 
+constexpr uint32_t kMostStagedBytes = 376;  // 128 threads' are 47 KiB, of 48 that a block can have
+
 class Planner {
  public:
   explicit Planner(DeviceModule& device) : device_(device), m_(device.module), layouts_(device.module) {}
@@ -143,7 +145,11 @@ class Planner {
   void tree(uint32_t index) {
     const FuncId func = device_.trees[index].func;
     plan_.tree_of[func.index] = static_cast<uint32_t>(plan_.trees.size());
-    TreePlan row{index, record(func, BEND_GROUP_HEADER)};
+    TreePlan row{index, record(func, BEND_GROUP_HEADER), {}};
+    // Grids whose leaves loop have their shared memory for the tiles of arrays.
+    if (!plan_.loops) row.staged = made_nodes(m_, layouts_, device_.trees[index].leaf);
+    if (row.staged.bytes > kMostStagedBytes || (row.staged.bytes > 0 && *row.staged.sizes.rbegin() > BEND_DEVICE_SMALL)) row.staged = {};
+    plan_.stage_bytes = std::max(plan_.stage_bytes, row.staged.bytes);
     plan_.group_stride = std::max(plan_.group_stride, (BEND_GROUP_HEADER + row.payload.bytes + 15) / 16 * 16);
     plan_.result_stride = std::max({plan_.result_stride, 8u, (layouts_.of(m_.funcs[func].result).size + 7) / 8 * 8});
     plan_.trees.push_back(std::move(row));

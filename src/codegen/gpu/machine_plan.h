@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/gpu/made_nodes.h"
 #include "codegen/gpu/segments.h"
 #include "codegen/memory_layout.h"
 
@@ -53,6 +54,7 @@ struct Segment {
 struct TreePlan {
   uint32_t tree = 0;                     // index into DeviceModule::trees
   flow::FieldsLayout payload;            // of the function's parameters; offsets from the record's start
+  MadeNodes staged;                      // of its leaf, when a warp makes them in shared memory; else no bytes
 };
 
 struct MachinePlan {
@@ -73,6 +75,7 @@ struct MachinePlan {
   uint32_t task_stride = 0;
   std::vector<TreePlan> trees;
   std::map<uint32_t, uint32_t> tree_of;  // by function: index into trees
+  uint32_t stage_bytes = 0;              // most of `staged`
   uint32_t group_stride = 0, result_stride = 0;  // 0: no trees
   [[nodiscard]] uint64_t frame_header(const Cut& cut, uint32_t segment, flow::TypeId returns) const {
     return cut.frame_bytes / 8 | uint64_t{out.at(returns.index)} << 16 | uint64_t{segment} << 32;

@@ -6,6 +6,7 @@
 namespace bendc {
 struct PerfectTree;
 struct TreePlan;
+struct MadeNodes;
 }
 
 namespace bendc::codegen {
@@ -37,6 +38,7 @@ class GridEmitter {
   Leaves loop(Builder& b, llvm::Value* count, const Leaves& carried, const std::function<Leaves(Builder&, llvm::Value*, const Leaves&)>& visit);
   void when(Builder& b, llvm::Value* condition, const std::function<void(Builder&)>& then);
   [[nodiscard]] Leaves call(Builder& b, llvm::Value* worker, flow::FuncId func, LeafSpan args);
+  [[nodiscard]] Leaves call(Builder& b, llvm::Value* worker, llvm::Function* function, flow::FuncId func, LeafSpan args);   // a version of `func`
   [[nodiscard]] Lanes lanes_of(Builder& b, flow::TypeId type);
   [[nodiscard]] llvm::Value* place(Builder& b, const Lanes& lanes, size_t leaf, llvm::Value* lane);
   [[nodiscard]] Leaves get(Builder& b, const Lanes& lanes, llvm::Value* lane);
@@ -59,6 +61,8 @@ class GridEmitter {
   void keep_first(Builder& b, const Work& work, const Lanes& values, llvm::Value* number);
   void arrive(Builder& b, const Work& work, llvm::Value* done, llvm::Value* units);
   void climb(Builder& b, const Work& work, const Lanes& values, llvm::Value* first, llvm::Value* height, llvm::Value* steps);
+  using LeafCall = std::function<void(Builder&, llvm::Value* lane, llvm::Function*)>;
+  void staged_leaves(Builder& b, const Work& work, const MadeNodes& nodes, llvm::Value* bits, const LeafCall& leaf, llvm::BasicBlock* otherwise, llvm::BasicBlock* made);
   llvm::Function* grid_function(const TreePlan& plan);
   llvm::Function* reserve_function();
 

@@ -459,12 +459,12 @@ void ModuleEmitter::add_to_sum(Builder& b, llvm::Value* record, llvm::Value* pla
   b.SetInsertPoint(unknown);
   b.CreateUnreachable();
   b.SetInsertPoint(counted);
-  if (others) count_down(b, record, last, over);
+  if (others) arrive(b, record, last, over);
   else b.CreateUnreachable();
 }
 
 // One child less to wait for. In `last` all that the others have written is seen.
-void ModuleEmitter::count_down(Builder& b, llvm::Value* record, llvm::BasicBlock* last, llvm::BasicBlock* over) {
+void ModuleEmitter::arrive(Builder& b, llvm::Value* record, llvm::BasicBlock* last, llvm::BasicBlock* over) {
   llvm::BasicBlock* fence = block(b, "fence");
   llvm::Value* before = device_arrive(b, b.CreateConstGEP1_64(i8, record, offsetof(BendJoin, remaining)));
   b.CreateCondBr(is_last(b, before), fence, over);
@@ -654,7 +654,7 @@ void ModuleEmitter::emit_out(Builder& b, llvm::Value* worker, llvm::Value* state
     b.SetInsertPoint(slot);
   }
   store_field(b, type, leaves, b.CreateInBoundsGEP(i8, record, {place}), 0);
-  count_down(b, record, last, over);
+  arrive(b, record, last, over);
   b.SetInsertPoint(last);
   set_state(b, state, kStateRecord, address);
   set_state(b, state, kStateSegment, load(b, i32, record, offsetof(BendJoin, segment), Region::Frame));

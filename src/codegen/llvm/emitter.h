@@ -139,6 +139,7 @@ class ModuleEmitter {
 
   // `sequential`: the clone that runs forks in order; the same function when it reaches none.
   [[nodiscard]] llvm::Function* function(flow::FuncId id, bool sequential = false) {
+    if (staging_ > 0) return staged_function(id);
     return sequential && sequential_[id.index] ? sequential_[id.index] : functions_[id.index];
   }
   [[nodiscard]] std::string site(flow::FuncId func, Span span) const;
@@ -166,6 +167,7 @@ class ModuleEmitter {
   [[nodiscard]] llvm::Value* device_alloc(Builder& b, llvm::Value* worker, uint32_t bytes);
   void device_free(Builder& b, llvm::Value* worker, llvm::Value* node, uint32_t bytes);
   void device_fail(Builder& b, llvm::Value* worker, llvm::Value* error, llvm::Value* site);   // ends the block
+  [[nodiscard]] llvm::Value* device_list(Builder& b, llvm::Value* worker, llvm::Value* bytes);
   [[nodiscard]] llvm::Value* site_number(const std::string& site);
   llvm::Value* device_add(Builder& b, llvm::Value* address, llvm::Value* amount);             // relaxed; the value before
   void device_fence(Builder& b);
@@ -182,6 +184,10 @@ class ModuleEmitter {
   void device_array_consumed(Builder& b, llvm::Value* worker, llvm::Value* word, flow::TypeId element);
   [[nodiscard]] Leaves device_array_split(Builder& b, llvm::Value* worker, llvm::Value* word, flow::TypeId element, const std::string& site);
   [[nodiscard]] llvm::Value* device_array_node(Builder& b, llvm::Value* worker, llvm::Value* low, llvm::Value* high, flow::TypeId element, const std::string& site);
+  // --- devices: nodes made in shared memory (emit_stage.cpp) ---
+  [[nodiscard]] llvm::Function* staged_leaf(flow::FuncId id, uint32_t bytes);
+  [[nodiscard]] llvm::Value* stage_node(Builder& b, llvm::Value* worker, uint32_t bytes, llvm::Value*& lasting);
+  [[nodiscard]] llvm::Value* stage_of(Builder& b, llvm::Value* thread, uint32_t bytes);
   // --- devices: the machine (emit_machine.cpp, emit_segment.cpp) ---
   DeviceFunctions run_device();
   // The thread's BendDeviceThread in a worker record of its own, and back.
@@ -304,7 +310,6 @@ class ModuleEmitter {
   [[nodiscard]] llvm::Function* device_refill();
   [[nodiscard]] llvm::Function* device_alloc_bytes();
   [[nodiscard]] llvm::Function* device_drop_fields();
-  [[nodiscard]] llvm::Value* device_list(Builder& b, llvm::Value* worker, llvm::Value* bytes);
   void build_device_alloc(llvm::Function* fn, Builder& body, llvm::Value* bytes, bool small_only);
   void device_push(Builder& b, llvm::Value* worker, llvm::Value* node, llvm::Value* bytes, uint32_t kind);
   void device_count_down(Builder& b, llvm::Value* header, llvm::BasicBlock* last, llvm::BasicBlock* done);
@@ -336,7 +341,7 @@ class ModuleEmitter {
   [[nodiscard]] llvm::Value* make_sum(Builder& b, llvm::Value* worker, const Cut& cut, uint32_t children, llvm::Value* levels);
   [[nodiscard]] llvm::Value* sum_word(Builder& b, llvm::Value* address, const Cut& cut);
   void add_to_sum(Builder& b, llvm::Value* record, llvm::Value* place, llvm::Value* value, llvm::BasicBlock* last, llvm::BasicBlock* over);
-  void count_down(Builder& b, llvm::Value* record, llvm::BasicBlock* last, llvm::BasicBlock* over);
+  void arrive(Builder& b, llvm::Value* record, llvm::BasicBlock* last, llvm::BasicBlock* over);   // ends the block
   void copy_words(Builder& b, llvm::Value* to, Place to_place, llvm::Value* from, Place from_place, llvm::Value* words);
   [[nodiscard]] uint32_t shared_stack_bytes() const;
   [[nodiscard]] uint32_t stack_bytes() const;
@@ -351,6 +356,7 @@ class ModuleEmitter {
   void emit_out(Builder& b, llvm::Value* worker, llvm::Value* state, flow::TypeId type);
   void emit_relay(Builder& b, llvm::Value* worker, llvm::Value* state, flow::TypeId type, llvm::Value* join);
   [[nodiscard]] uint32_t relay_bytes(flow::TypeId type);
+  [[nodiscard]] llvm::Function* staged_function(flow::FuncId id);
   friend class LaunchEmitter;
   friend class FuncEmitter;
   llvm::Function* emit_machine(bool all);
@@ -366,7 +372,9 @@ class ModuleEmitter {
   llvm::Function* device_drop_fields_ = nullptr;
   llvm::StructType* state_type_ = nullptr;
   bool counts_off_ = false;                    // while functions are emitted whose callers keep the counts of what they pass through
-  llvm::GlobalVariable *gpu_entries_ = nullptr, *taken_ = nullptr;
+  llvm::GlobalVariable *gpu_entries_ = nullptr, *taken_ = nullptr, *stage_ = nullptr;
+  uint32_t staging_ = 0;                       // while versions of functions are emitted whose nodes are staged: the bytes of a leaf's nodes
+  std::map<std::pair<uint32_t, uint32_t>, llvm::Function*> staged_;   // by function and those bytes
   std::vector<llvm::Function*> functions_, sequential_;
   std::map<std::string, llvm::Function*> helpers_;
   std::map<uint32_t, bool> direct_drops_;      // by datatype

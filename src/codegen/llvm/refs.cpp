@@ -101,8 +101,11 @@ llvm::Value* ModuleEmitter::construct(Builder& b, llvm::Value* worker, DataId da
     if (!on_device() || flow.datas[data].shareable) store(b, number(1), address, 0, Region::Node);
     if (!tagged) store(b, number(ctor), address, 4, Region::Node);
   };
-  llvm::Value* address;
-  if (reuse && reuse->certain) {
+  llvm::Value *address, *staged = nullptr;
+  if (staging_ > 0) {
+    staged = stage_node(b, worker, node.bytes, address);
+    put_header(staged);
+  } else if (reuse && reuse->certain) {
     address = b.CreateIntToPtr(reuse->token, ptr);
     if (!tagged && !reuse->same_header) store(b, number(ctor), address, 4, Region::Node);
   } else if (reuse) {
@@ -125,7 +128,7 @@ llvm::Value* ModuleEmitter::construct(Builder& b, llvm::Value* worker, DataId da
     address = alloc(b, worker, node.bytes);
     put_header(address);
   }
-  put(address, false);
+  put(staged ? staged : address, false);
   if (tagged && ctor != 0) address = b.CreateConstInBoundsGEP1_64(i8, address, ctor);
   return b.CreatePtrToInt(address, i64);
 }
