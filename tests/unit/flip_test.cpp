@@ -111,7 +111,7 @@ TEST_CASE("gpu: the PTX of bend_flip does what its twin does") {
   std::mt19937_64 random(7);
   auto upto = [&](uint64_t most) { return random() % (most + 1); };
   auto width = [&] { return static_cast<uint32_t>(upto(uint64_t{1} << upto(20))); };
-  uint64_t modes = 0, spreads = 0;
+  uint64_t modes = 0, spreads = 0, budgets = 0, groups = 0;
   for (int i = 0; i < 3000; ++i) {
     BendDeviceControl device = {};
     device.in_queue = random();
@@ -127,10 +127,13 @@ TEST_CASE("gpu: the PTX of bend_flip does what its twin does") {
     device.warp_capacity = 1u << 20;
     device.error = i % 20 == 1 ? random() : 0;
     device.resident_threads = i % 2 ? 84480 : 1024;
-    device.target = i % 6 == 0 ? UINT32_MAX : i % 6 == 1 ? 0 : device.resident_threads;
+    device.target = i % 6 == 0 ? UINT32_MAX : i % 6 == 1 ? 0 : i % 6 == 2 ? device.resident_threads / 2 : device.resident_threads;
     device.middle = i % 7 == 0 ? 0 : 1u << upto(16);
     device.middle_budget = 64;
     device.sequential_budget = 512;
+    device.again_budget = 128;
+    device.wide_trees = i % 11 == 0;
+    device.mode = i % 3;
     device.most_spread = i % 9 == 0 ? 0 : BEND_LANE_BITS;
     device.tasks = random() >> 8;
     device.widest = width();
@@ -141,9 +144,13 @@ TEST_CASE("gpu: the PTX of bend_flip does what its twin does") {
     CHECK(std::memcmp(&device, &twin, sizeof device) == 0);
     modes |= 1u << device.mode;
     spreads |= 1u << device.spread;
+    budgets |= device.budget;
+    groups |= 1u << device.groups_wanted;
   }
   CHECK(modes == 7);
   CHECK(spreads == 63);
+  CHECK(budgets == (64 | 128 | 512));
+  CHECK(groups == 3);
 }
 
 }  // namespace bendc::test

@@ -214,6 +214,9 @@ TEST_CASE("gpu: bend_flip reads and writes the control block where it lies") {
   CHECK(uses(offsetof(BendDeviceControl, most_spread)));
   CHECK(uses(offsetof(BendDeviceControl, spread)));
   CHECK(uses(offsetof(BendDeviceControl, resident_threads)));
+  CHECK(uses(offsetof(BendDeviceControl, again_budget)));
+  CHECK(uses(offsetof(BendDeviceControl, wide_trees)));
+  CHECK(uses(offsetof(BendDeviceControl, groups_wanted)));
 }
 
 TEST_CASE("gpu: the mode and the spread of a round follow from the width of the frontier") {
@@ -221,6 +224,7 @@ TEST_CASE("gpu: the mode and the spread of a round follow from the width of the 
   c.resident_threads = 1024;
   c.target = 1024;
   c.sequential_budget = 512;
+  c.again_budget = 128;
   c.middle = 64;
   c.middle_budget = 32;
   c.most_spread = BEND_LANE_BITS;
@@ -240,7 +244,7 @@ TEST_CASE("gpu: the mode and the spread of a round follow from the width of the 
       {64, 64, BEND_MODE_MIDDLE, 32, 4},
       {900, 513, BEND_MODE_PARALLEL, 0, 0},
       {512, 1024, BEND_MODE_SEQUENTIAL, 512, 0},  // a task a thread
-      {5000, 4000000000u, BEND_MODE_SEQUENTIAL, 512, 0},
+      {5000, 4000000000u, BEND_MODE_SEQUENTIAL, 128, 0},   // what is left after one such round
   };
   for (const Row& row : rows) {
     c.in_count = row.next;

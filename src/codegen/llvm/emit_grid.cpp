@@ -812,12 +812,11 @@ void GridEmitter::offer(Builder& b, llvm::Value* worker, llvm::Value* state, Fun
   b.CreateCondBr(deep, ask, body);
   b.SetInsertPoint(ask);
   llvm::Value* control = m_.device_control(b, worker);
-  llvm::Value* narrow = b.CreateICmpNE(field(b, m_.i32, control, offsetof(BendDeviceControl, mode)), b.getInt32(BEND_MODE_SEQUENTIAL));
-  narrow = b.CreateOr(narrow, b.CreateICmpNE(field(b, m_.i32, control, offsetof(BendDeviceControl, wide_trees)), b.getInt32(0)));
+  llvm::Value* wanted_now = b.CreateICmpNE(field(b, m_.i32, control, offsetof(BendDeviceControl, groups_wanted)), b.getInt32(0));
   llvm::Value* allowed = b.CreateICmpNE(field(b, m_.i32, control, offsetof(BendDeviceControl, group_capacity)), b.getInt32(0));
   llvm::Value* large = b.CreateICmpUGE(b.CreateAdd(depth, b.getInt64(tree.heavy ? kHeavyBonus : 0)), field(b, m_.i64, control, offsetof(BendDeviceControl, threshold)));
   llvm::Value* fits = b.CreateICmpULE(depth, b.getInt64(warp_height + BEND_WIDE_MOST + kMostWarpsLog2));
-  b.CreateCondBr(b.CreateAnd(b.CreateAnd(b.CreateOr(narrow, spent), allowed), b.CreateAnd(large, fits)), reserve, body);
+  b.CreateCondBr(b.CreateAnd(b.CreateAnd(b.CreateOr(wanted_now, spent), allowed), b.CreateAnd(large, fits)), reserve, body);
   b.SetInsertPoint(reserve);
   llvm::Value* whole = b.CreateICmpUGE(depth, b.getInt64(warp_height));
   llvm::Value* above = b.CreateSelect(whole, b.CreateTrunc(b.CreateSub(depth, b.getInt64(warp_height)), m_.i32), b.getInt32(0));

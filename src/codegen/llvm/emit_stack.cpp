@@ -302,10 +302,13 @@ void ModuleEmitter::ask_for_tasks(Builder& b, llvm::Value* worker, llvm::Value* 
   set_state(b, state, kStateLeft, b.CreateSelect(b.CreateOr(at_once, b.CreateICmpSGE(left, number(0))), left, number(kPollTurns)));
   b.CreateBr(sequential);
   b.SetInsertPoint(idle);
-  b.CreateCondBr(b.CreateOr(all, at_once), parallel, thin);
-  // A spent budget: most of the stack is dealt out, and the task goes on with the rest.
+  // A spent budget: most of the stack is dealt out, and the task goes on with the rest. The second time all of it, since the round waits for the last task:
+  // searches keep 8 of 32 lanes at work otherwise.
+  llvm::Value* again = b.CreateICmpNE(load(b, i32, worker, kDeviceWorkerThinned, Region::Frame), number(0));
+  b.CreateCondBr(b.CreateOr(b.CreateOr(all, at_once), again), parallel, thin);
   b.SetInsertPoint(thin);
   thin_stack(b, worker, state, parallel);
+  store(b, number(1), worker, kDeviceWorkerThinned, Region::Frame);
   b.CreateBr(sequential);
 }
 
@@ -481,6 +484,7 @@ llvm::Value* ModuleEmitter::is_spent(Builder& b, llvm::Value* state) { return b.
 void ModuleEmitter::set_levels(Builder& b, llvm::Value* worker, llvm::Value* state, llvm::Value* levels, bool begins) {
   llvm::Value* left = nullptr;
   if (begins) {
+    if (tasks_on_request()) store(b, number(0), worker, kDeviceWorkerThinned, Region::Frame);
     left = load(b, i32, worker, kDeviceWorkerBudget, Region::Frame);
   } else {
     left = get_state(b, state, kStateLeft);

@@ -90,7 +90,7 @@ extern "C" {
 #define BEND_WIDE_MOST 5u                /* most chunks a warp-task has: 2^5, one a lane */
 
 /* PARALLEL: every fork is. MIDDLE: a small budget; before it is spent, the first levels of forks of some tasks are parallel, and all forks that loop.
-   SEQUENTIAL: a larger budget, and perfect trees stay in their thread. rounds.h chooses between rounds. */
+   SEQUENTIAL: a larger budget, and when all threads have tasks perfect trees stay in their thread. rounds.h chooses between rounds. */
 enum BendMode { BEND_MODE_PARALLEL = 0, BEND_MODE_SEQUENTIAL = 1, BEND_MODE_MIDDLE = 2 };
 
 /* One record of a queue: task_stride bytes (a multiple of 16), the payload is the C struct of the segment's parameters at offset 16. */
@@ -155,8 +155,9 @@ typedef struct BendDeviceControl {
   uint64_t launches;                     /* address of a BendLaunchPool (launch_abi.h), 0: forks are not launched from the device */
   uint64_t zero_from, zero_to;           /* fresh heap memory between these addresses holds zeros (zeros.h) */
   uint32_t spread;                       /* one of 2^spread threads takes tasks: those of a narrow round have a warp each, or share it with few */
-  uint32_t wide_trees;                   /* 1: perfect trees become groups in mode sequential too */
-  uint64_t reserved0[1];
+  uint32_t wide_trees;                   /* 1: perfect trees always become groups */
+  uint32_t groups_wanted;                /* 1: they do in this round */
+  uint32_t reserved0;
   /* line 1 */
   uint64_t heap_cursor;                  /* atomic */
   uint64_t reserved1[15];
@@ -191,7 +192,8 @@ typedef struct BendDeviceControl {
   uint32_t middle;                       /* IN counts up to this that follow such a count and have not grown run in mode middle; 0: none do */
   uint32_t middle_budget;                /* `budget` of middle rounds */
   uint32_t most_spread;
-  uint32_t reserved5[15];
+  uint32_t again_budget;                 /* `budget` of a sequential round that follows another one */
+  uint32_t reserved5[14];
   /* line 6 */
   uint64_t groups;                       /* atomic: see BEND_GROUP_SHIFT */
   uint64_t reserved6[15];

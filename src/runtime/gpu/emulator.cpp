@@ -26,6 +26,7 @@ void emulate_limits(const Run* run, BendDeviceControl* control) {
   control->most_spread = static_cast<uint32_t>(mix(seed + 4) % (BEND_LANE_BITS + 1));
   control->middle_budget = seed == 0 ? 16 : 1u << mix(seed + 5) % 6;
   control->sequential_budget = seed == 0 ? 512 : mix(seed + 1) % 4 == 0 ? 0 : 1u << mix(seed + 2) % 10;
+  control->again_budget = seed == 0 ? 128 : 1u << mix(seed + 7) % 8;
 }
 
 namespace {

@@ -9,10 +9,11 @@ namespace bendc::rt::gpu {
 
 namespace {
 
-// Measured on an H200 (docs/performance.md, "What auto weighs"). Half a task a resident thread was better for searches and folds, but trees that follow each
-// other (treesort) lost 40 percent; four tasks a thread lost in all.
-constexpr uint32_t kTasksPerThread = 1;
+// Measured on an H200 (docs/performance.md, "What auto weighs"): tasks for so many sixteenths of the threads are enough to go on in them.
+constexpr uint32_t kEnoughTasks = 12;
 constexpr uint32_t kSequentialBudget = 512;
+// Tasks that are left after a sequential round are uneven: they are dealt out again sooner.
+constexpr uint32_t kAgainBudget = 128;
 // Up to so many tasks that do not grow, twice, are a chain: its rounds are as long as 64 turns of the machine, some 20 microseconds, in place of one fork's 10.
 constexpr uint32_t kMiddle = 64;
 constexpr uint32_t kMiddleBudget = 64;
@@ -55,9 +56,10 @@ void fill_control(const Run* run, BendDeviceControl* c) {
   c->chunk_bytes = static_cast<uint32_t>(kSmallestChunk);
   const uint64_t most = *run->chunk_hint ? *run->chunk_hint : kLargestChunk;
   while (c->chunk_bytes < most && c->chunk_bytes * 2 <= share) c->chunk_bytes *= 2;
-  c->target = space->resident_threads * kTasksPerThread;
+  c->target = space->resident_threads / 16 * kEnoughTasks;
   if (c->target > space->queue_capacity / 2) c->target = space->queue_capacity / 2;
   c->sequential_budget = kSequentialBudget;
+  c->again_budget = kAgainBudget;
   c->group_queue = space->groups;
   c->results = space->results;
   c->counters = space->counters;
@@ -84,7 +86,7 @@ void fill_control(const Run* run, BendDeviceControl* c) {
       // A thread that lives for one task should not keep much of the heap.
       c->chunk_bytes = kSmallestChunk;
       // Emulated, some seeds let tasks that run in order soon fork again.
-      if (!space->device && run->config->seed % 3 == 1) c->sequential_budget = 16;
+      if (!space->device && run->config->seed % 3 == 1) c->sequential_budget = c->again_budget = 16;
       break;
     case Fork::Host:
       c->target = UINT32_MAX;
@@ -94,7 +96,7 @@ void fill_control(const Run* run, BendDeviceControl* c) {
     case Fork::Sequential:
       c->group_capacity = 0;
       c->target = 0;
-      c->sequential_budget = 0;
+      c->sequential_budget = c->again_budget = 0;
       break;
   }
   choose_mode(c, 0);

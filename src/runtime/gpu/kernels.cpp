@@ -89,15 +89,25 @@ const char kRuntimePtx[] = R"(
   ld.global.u32 %r13, [%d1+700];
   ld.global.u32 %r6, [%d1+536];
   setp.ge.u32 %p3, %r3, %r6;
+  ld.global.u32 %r15, [%d1+60];
+  setp.eq.u32 %p5, %r15, 1;
   selp.u32 %r7, 0, 2, %p4;
   selp.u32 %r7, 1, %r7, %p3;
   st.global.u32 [%d1+60], %r7;
   selp.u32 %r9, 0, %r13, %p4;
   ld.global.u32 %r8, [%d1+540];
+  ld.global.u32 %r15, [%d1+708];
+  selp.u32 %r8, %r15, %r8, %p5;
   selp.u32 %r9, %r8, %r9, %p3;
   st.global.u32 [%d1+64], %r9;
 
   ld.global.u32 %r4, [%d1+72];
+  ld.global.u32 %r8, [%d1+116];
+  setp.lt.u32 %p5, %r3, %r6;
+  setp.lt.or.u32 %p5, %r3, %r4, %p5;
+  setp.ne.or.u32 %p5, %r8, 0, %p5;
+  selp.u32 %r8, 1, 0, %p5;
+  st.global.u32 [%d1+120], %r8;
   cvt.u64.u32 %d8, %r3;
   cvt.u64.u32 %d9, %r4;
   ld.global.u32 %r13, [%d1+704];

@@ -8,10 +8,12 @@ namespace bendc::rt::gpu {
 // the device's width a round costs the same with one task or thousands, and the longest path of a fork tree shrinks by one fork a round, whether its
 // tasks go on in their threads or not; so every fork is dealt out. Above it tasks go on for a budget, and so they do where a few tasks stay a few: a chain.
 inline void choose_mode(BendDeviceControl* c, uint32_t before) {
+  const bool again = c->mode == BEND_MODE_SEQUENTIAL;
   const uint32_t next = c->in_count;
   const bool wide = next >= c->target, grew = next > before + (before >> 2), few = next <= c->middle && before <= c->middle, parallel = grew || !few;
   c->mode = wide ? BEND_MODE_SEQUENTIAL : parallel ? BEND_MODE_PARALLEL : BEND_MODE_MIDDLE;
-  c->budget = wide ? c->sequential_budget : parallel ? 0 : c->middle_budget;
+  c->budget = wide ? (again ? c->again_budget : c->sequential_budget) : parallel ? 0 : c->middle_budget;
+  c->groups_wanted = !wide || next < c->resident_threads || c->wide_trees != 0;
   uint32_t spread = 0;
   while (spread < c->most_spread && uint64_t{next} << (spread + 1) <= c->resident_threads) ++spread;
   c->spread = spread;
