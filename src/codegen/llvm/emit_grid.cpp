@@ -681,6 +681,7 @@ llvm::Function* GridEmitter::kernel() {
     kernel->addFnAttr("nvvm.maxntid", std::to_string(BEND_BLOCK_THREADS));
     kernel->addFnAttr("nvvm.minctasm", kFewestBlocks);
     kernel->addFnAttr(llvm::Attribute::Convergent);
+    m_.begin_kernel(b);
     auto special = [&](llvm::Intrinsic::ID id) { return b.CreateIntrinsic(m_.i32, id, {}); };
     llvm::Value* size = b.getInt32(BEND_BLOCK_THREADS);
     thread = b.CreateAdd(b.CreateMul(special(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x), size), special(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x));

@@ -1,4 +1,5 @@
 // A round: the kernel's loop over the tasks of the queue, and what a thread keeps of the heap from one round to the next.
+#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include <cstddef>
@@ -127,6 +128,11 @@ void ModuleEmitter::begin_task(Builder& b, llvm::Value* worker, llvm::Value* sta
   b.SetInsertPoint(run);
 }
 
+// Where kernels overlap, waits for the one ahead.
+void ModuleEmitter::begin_kernel(Builder& b) {
+  b.CreateCall(llvm::InlineAsm::get(llvm::FunctionType::get(void_type, false), BEND_OVERLAP, "~{memory}", true));
+}
+
 // What one thread does in a round. A lane whose task has ended takes the next one inside the machine's loop; in a loop around that it would wait
 // until the tasks of all lanes have ended. Where segments loop, it does wait: lanes that begin their tasks together walk their arrays together
 // (coalesce_loops).
@@ -144,6 +150,7 @@ llvm::Function* ModuleEmitter::emit_round() {
   if (gpu) {
     round->setCallingConv(llvm::CallingConv::PTX_Kernel);
     round->addFnAttr("nvvm.maxntid", std::to_string(BEND_BLOCK_THREADS));
+    begin_kernel(b);
     auto special = [&](llvm::Intrinsic::ID id) { return b.CreateIntrinsic(i32, id, {}); };
     llvm::Value* size = number(BEND_BLOCK_THREADS);
     thread = b.CreateAdd(b.CreateMul(special(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x), size), special(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x));

@@ -190,6 +190,7 @@ class ModuleEmitter {
   [[nodiscard]] llvm::Value* stage_of(Builder& b, llvm::Value* thread, uint32_t bytes);
   // --- devices: the machine (emit_machine.cpp, emit_segment.cpp) ---
   DeviceFunctions run_device();
+  void begin_kernel(Builder& b);
   // The thread's BendDeviceThread in a worker record of its own, and back.
   [[nodiscard]] llvm::Value* open_device_thread(Builder& b, llvm::Value* control, llvm::Value* thread, llvm::Value*& own_record);
   [[nodiscard]] uint32_t device_record_shift() const;

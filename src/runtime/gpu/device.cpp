@@ -1,10 +1,12 @@
 #include "runtime/gpu/device.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "runtime/gpu/device_abi.h"
 #include "runtime/gpu/kernels.h"
+#include "runtime/gpu/overlap.h"
 
 namespace bendc::rt::gpu {
 
@@ -57,6 +59,19 @@ bool load_image(Device* device, const char* what, const void* image, void** modu
   while (n > 0 && (errors[n - 1] == '\n' || errors[n - 1] == ' ')) --n;
   if (n > 0) why->text(": ").bytes(errors, n);
   return false;
+}
+
+// The text for sm_90 where the device, its driver and the text have kernels that overlap; as it stands otherwise, and when the driver refuses that.
+bool load_ptx(Device* device, const char* what, const char* text, void** module, bool* overlaps, Message* why) {
+  *overlaps = false;
+  if (device->major >= 9 && device->driver.launch_with) {
+    char* newer = overlapping_ptx(text);
+    Message refusal;
+    if (newer) *overlaps = load_image(device, what, newer, module, &refusal);
+    free(newer);
+    if (*overlaps) return true;
+  }
+  return load_image(device, what, text, module, why);
 }
 
 // A cubin of the device's own family, else the newest PTX that it runs.
@@ -136,7 +151,7 @@ bool device_open(Device* device, Message* why) {
          check(device, "cuStreamCreate", d.stream_create(&device->stream, kNonBlocking), why) &&
          check(device, "cuEventCreate", d.event_create(&device->begin, 0), why) && check(device, "cuEventCreate", d.event_create(&device->end, 0), why) &&
          check(device, "cuEventCreate", d.event_create(&device->rounds_begin, 0), why) && check(device, "cuEventCreate", d.event_create(&device->rounds_end, 0), why) &&
-         load_image(device, "the runtime's kernels", kRuntimePtx, &device->own_module, why) &&
+         load_ptx(device, "the runtime's kernels", kRuntimePtx, &device->own_module, &device->overlaps, why) &&
          check(device, "cuModuleGetFunction bend_flip", d.module_function(&device->flip, device->own_module, "bend_flip"), why) &&
          check(device, "cuModuleGetFunction bend_diff", d.module_function(&device->diff, device->own_module, "bend_diff"), why) &&
          check(device, "cuModuleGetFunction bend_move", d.module_function(&device->move, device->own_module, "bend_move"), why) &&
@@ -151,7 +166,9 @@ bool device_load(Device* device, const BendGpuProgram* program, Message* why) {
     return false;
   }
   int local = 0, registers = 0, blocks = 0, flat_local = 0, flat_registers = 0, flat_blocks = 0;
-  if (!load_image(device, "the program's device code", code->bytes, &device->module, why) ||
+  bool overlaps = false;
+  const char* what = "the program's device code";
+  if (!(code->kind == BEND_GPU_PTX ? load_ptx(device, what, static_cast<const char*>(code->bytes), &device->module, &overlaps, why) : load_image(device, what, code->bytes, &device->module, why)) ||
       !check(device, "cuModuleGetFunction " BEND_KERNEL_NAME, d.module_function(&device->round, device->module, BEND_KERNEL_NAME), why) ||
       !check(device, "cuFuncGetAttribute", d.function_attribute(&local, kFunctionLocalBytes, device->round), why) ||
       !check(device, "cuFuncGetAttribute", d.function_attribute(&registers, kFunctionRegisters, device->round), why))
@@ -160,6 +177,7 @@ bool device_load(Device* device, const BendGpuProgram* program, Message* why) {
                                     !check(device, "cuFuncGetAttribute", d.function_attribute(&flat_local, kFunctionLocalBytes, device->flat), why) ||
                                     !check(device, "cuFuncGetAttribute", d.function_attribute(&flat_registers, kFunctionRegisters, device->flat), why)))
     return false;
+  device->overlaps = device->overlaps && overlaps;
   if (flat_local > local) local = flat_local;
   size_t stack = 0;
   if (!check(device, "cuCtxGetLimit", d.context_get_limit(&stack, kLimitStack), why)) return false;

@@ -28,6 +28,7 @@ struct Device {
   void* round;
   void* flat;                // null: the program has no perfect trees
   uint32_t arch;             // of the code that was loaded
+  bool overlaps;             // both modules hold kernels that wait for what is ahead of them (overlap.h)
   uint32_t local_bytes;      // of the round kernel, a thread
   uint32_t registers;
   uint32_t blocks;           // resident blocks of the round kernel on the whole device

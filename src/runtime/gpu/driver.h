@@ -8,6 +8,19 @@
 
 namespace bendc::rt::gpu {
 
+// CUlaunchConfig and CUlaunchAttribute as cuda.h has them.
+struct CudaLaunchAttribute {
+  int id;
+  int pad;
+  int value[16];
+};
+struct CudaLaunchConfig {
+  unsigned gx, gy, gz, bx, by, bz, shared;
+  void* stream;
+  CudaLaunchAttribute* attributes;
+  unsigned count;
+};
+
 struct Driver {
   void* library;
   int version;              // 13000 is CUDA 13.0

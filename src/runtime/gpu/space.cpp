@@ -4,6 +4,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "runtime/gpu/overlap.h"
+
 namespace bendc::rt::gpu {
 
 static_assert(sizeof(BendDeviceControl) <= kControlBytes && kControlBytes % 256 == 0 && kResultBytes % 256 == 0);
@@ -87,7 +89,7 @@ bool launch_move(Space* space, Move a, Move b, uint64_t zero_at, uint64_t zeros,
   const uint32_t most = na > nb ? (na > nz ? na : nz) : (nb > nz ? nb : nz);
   uint32_t blocks = (most + kMoveThreads - 1) / kMoveThreads;
   if (blocks > kMoveBlocks) blocks = kMoveBlocks;
-  return check(space, "cuLaunchKernel bend_move", device->driver.launch(device->move, blocks ? blocks : 1, 1, 1, kMoveThreads, 1, 1, 0, device->stream, arguments, nullptr), why);
+  return check(space, "cuLaunchKernel bend_move", launch_grid(&device->driver, device->stream, {device->move, blocks ? blocks : 1, kMoveThreads}, device->overlaps, arguments), why);
 }
 
 }  // namespace
@@ -95,13 +97,13 @@ bool launch_move(Space* space, Move a, Move b, uint64_t zero_at, uint64_t zeros,
 int space_enqueue_round(Space* space, const char** call) {
   const Device* device = space->device;
   void* arguments[] = {&space->control};
-  auto launch = [&](void* kernel, uint32_t blocks, uint32_t threads, const char* name) {
+  auto launch = [&](Grid grid, const char* name) {
     *call = name;
-    return device->driver.launch(kernel, blocks, 1, 1, threads, 1, 1, 0, device->stream, arguments, nullptr);
+    return launch_grid(&device->driver, device->stream, grid, device->overlaps, arguments);
   };
-  int code = launch(device->round, device->blocks, BEND_BLOCK_THREADS, "cuLaunchKernel bend_round");
-  if (code == kSuccess && device->flat) code = launch(device->flat, device->flat_blocks, BEND_BLOCK_THREADS, "cuLaunchKernel bend_flat");
-  if (code == kSuccess) code = launch(device->flip, 1, 1, "cuLaunchKernel bend_flip");
+  int code = launch({device->round, device->blocks, BEND_BLOCK_THREADS}, "cuLaunchKernel bend_round");
+  if (code == kSuccess && device->flat) code = launch({device->flat, device->flat_blocks, BEND_BLOCK_THREADS}, "cuLaunchKernel bend_flat");
+  if (code == kSuccess) code = launch({device->flip, 1, 1}, "cuLaunchKernel bend_flip");
   return code;
 }
 
