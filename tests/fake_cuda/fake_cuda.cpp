@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "runtime/gpu/driver.h"
 #include "runtime/gpu/rounds.h"
 
 namespace {
@@ -54,6 +55,40 @@ void write_host(void* to, const void* from, size_t bytes) {
 
 void run_selftest(uint64_t out, uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) reinterpret_cast<uint32_t*>(out)[i] = (i * 2654435761u) ^ i;
+}
+
+// Puts the kernel's work into the queue, or the graph that is being captured.
+void enqueue(void* function, unsigned gx, unsigned bx, void** arguments) {
+  auto& target = state().capturing ? state().graph : state().queue;
+  uint64_t first = *static_cast<uint64_t*>(arguments[0]);
+  if (function == &flip_kernel) {
+    target.push_back([=] { bendc::rt::gpu::flip(reinterpret_cast<BendDeviceControl*>(first)); });
+  } else if (function == &move_kernel) {
+    auto word = [&](int i) { return *static_cast<uint64_t*>(arguments[i]); };
+    auto bytes = [&](int i) { return size_t{16} * *static_cast<uint32_t*>(arguments[i]); };
+    target.push_back([=, to = word(3), from = word(4), zero = word(6), n1 = bytes(2), n2 = bytes(5), nz = bytes(7), from1 = word(1)] {
+      std::memcpy(reinterpret_cast<void*>(first), reinterpret_cast<void*>(from1), n1);
+      if (n2) std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), n2);
+      if (nz) std::memset(reinterpret_cast<void*>(zero), 0, nz);
+    });
+  } else if (function == &diff_kernel) {
+    uint64_t shadow = *static_cast<uint64_t*>(arguments[1]), flags = *static_cast<uint64_t*>(arguments[2]);
+    target.push_back([=] {
+      for (uint64_t page = 0; page < gx; ++page) {
+        auto* now = reinterpret_cast<char*>(first + page * 65536);
+        auto* before = reinterpret_cast<char*>(shadow + page * 65536);
+        if (std::memcmp(now, before, 65536) == 0) continue;
+        std::memcpy(before, now, 65536);
+        reinterpret_cast<char*>(flags)[page] = 1;
+      }
+    });
+  } else if (function == &selftest_kernel) {
+    uint32_t count = *static_cast<uint32_t*>(arguments[1]);
+    target.push_back([=] { run_selftest(first, count); });
+  } else {
+    uint32_t threads = gx * bx;
+    target.push_back([=] { for (uint32_t i = 0; i < threads; ++i) state().config.round(reinterpret_cast<void*>(first), i, threads); });
+  }
 }
 
 }  // namespace
@@ -170,36 +205,12 @@ int cuFuncGetAttribute(int* value, int attribute, void*) { ENTER("cuFuncGetAttri
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void*, int, size_t) { ENTER("cuOccupancyMaxActiveBlocksPerMultiprocessor"); *blocks = state().config.blocks_each; return 0; }
 int cuLaunchKernel(void* function, unsigned gx, unsigned, unsigned, unsigned bx, unsigned, unsigned, unsigned, void*, void** arguments, void**) {
   ENTER("cuLaunchKernel");
-  auto& target = state().capturing ? state().graph : state().queue;
-  uint64_t first = *static_cast<uint64_t*>(arguments[0]);
-  if (function == &flip_kernel) {
-    target.push_back([=] { bendc::rt::gpu::flip(reinterpret_cast<BendDeviceControl*>(first)); });
-  } else if (function == &move_kernel) {
-    auto word = [&](int i) { return *static_cast<uint64_t*>(arguments[i]); };
-    auto bytes = [&](int i) { return size_t{16} * *static_cast<uint32_t*>(arguments[i]); };
-    target.push_back([=, to = word(3), from = word(4), zero = word(6), n1 = bytes(2), n2 = bytes(5), nz = bytes(7), from1 = word(1)] {
-      std::memcpy(reinterpret_cast<void*>(first), reinterpret_cast<void*>(from1), n1);
-      if (n2) std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), n2);
-      if (nz) std::memset(reinterpret_cast<void*>(zero), 0, nz);
-    });
-  } else if (function == &diff_kernel) {
-    uint64_t shadow = *static_cast<uint64_t*>(arguments[1]), flags = *static_cast<uint64_t*>(arguments[2]);
-    target.push_back([=] {
-      for (uint64_t page = 0; page < gx; ++page) {
-        auto* now = reinterpret_cast<char*>(first + page * 65536);
-        auto* before = reinterpret_cast<char*>(shadow + page * 65536);
-        if (std::memcmp(now, before, 65536) == 0) continue;
-        std::memcpy(before, now, 65536);
-        reinterpret_cast<char*>(flags)[page] = 1;
-      }
-    });
-  } else if (function == &selftest_kernel) {
-    uint32_t count = *static_cast<uint32_t*>(arguments[1]);
-    target.push_back([=] { run_selftest(first, count); });
-  } else {
-    uint32_t threads = gx * bx;
-    target.push_back([=] { for (uint32_t i = 0; i < threads; ++i) state().config.round(reinterpret_cast<void*>(first), i, threads); });
-  }
+  enqueue(function, gx, bx, arguments);
+  return 0;
+}
+int cuLaunchKernelEx(const bendc::rt::gpu::CudaLaunchConfig* config, void* function, void** arguments, void**) {
+  ENTER("cuLaunchKernelEx");
+  enqueue(function, config->gx, config->bx, arguments);
   return 0;
 }
 int cuStreamBeginCapture_v2(void*, int) { ENTER("cuStreamBeginCapture"); state().capturing = true; state().graph.clear(); return 0; }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstddef>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "gpu_machine.h"
 #include "runtime/gpu/gpu.h"
 #include "runtime/gpu/kernels.h"
+#include "runtime/gpu/overlap.h"
 #include "runtime/gpu/rounds.h"
 #include "runtime_fixture.h"
 
@@ -56,7 +58,8 @@ const BendGpuEntry kEntries[] = {
     {"shows", "show.bend:9", "`shows` uses `F32.show`, which exists on the host only", 0, 0, kNat, kNat, kNat},
 };
 const char* const kSites[] = {"fail.bend:10", "fail.bend:11"};
-const char kPtx[] = "not read by the stand-in";
+// Not read by the stand-in; enough for the runtime to make its kernels overlap.
+const char kPtx[] = ".version 6.2\n.target sm_70\n" BEND_OVERLAP_WAIT "\n";
 const BendGpuCode kCode = {BEND_GPU_PTX, 70, kPtx, sizeof kPtx};
 const BendGpuProgram kProgram = {kStride, 7, 2, 1, kEntries, kSites, &kCode, nullptr, machine_round};
 
@@ -352,12 +355,45 @@ TEST_CASE("gpu: rounds run without graphs too, and a graph that fails ends the c
   }
 }
 
+TEST_CASE("gpu: kernels overlap from compute capability 9.0 on, where the driver takes their code and records them") {
+  CHECK(rt::gpu::overlapping_ptx(".version 6.2\n.target sm_70\nret;\n") == nullptr);
+  char* text = rt::gpu::overlapping_ptx(".version 6.0\n.target sm_70\n  // griddepcontrol.wait;\n  // griddepcontrol.launch_dependents;\n");
+  REQUIRE(text);
+  CHECK(std::string(text) == ".version 7.8\n.target sm_90\n     griddepcontrol.wait;\n     griddepcontrol.launch_dependents;\n");
+  std::free(text);
+  struct Row {
+    int major;
+    const char* fail;
+    int fail_at;
+    bool overlaps, tried;
+  };
+  // The runtime's module is loaded first, then the program's; each is tried as it stands when the newer text is refused.
+  const Row rows[] = {{9, nullptr, 0, true, true}, {8, nullptr, 0, false, false}, {9, "cuModuleLoadDataEx", 1, false, false}, {9, "cuModuleLoadDataEx", 2, false, false},
+                      {9, "cuStreamEndCapture", 1, false, true}, {9, "cuLaunchKernelEx", 1, false, true}};
+  for (const Row& row : rows) {
+    Fake fake;
+    fake.config.major = row.major;
+    fake.config.fail = row.fail;
+    fake.config.fail_at = row.fail_at;
+    fake.configure(&fake.config);
+    GpuFixture f(rt::gpu::Use::Require);
+    REQUIRE(f.open());
+    uint64_t n = 20, result = 0;
+    REQUIRE(f.call(kFib, &n, &result) == 1);
+    CHECK(result == fib(n));
+    CAPTURE(row.fail);
+    CHECK(f.runtime->gpu->device.overlaps == row.overlaps);
+    CHECK(f.runtime->gpu->space.rounds_graph != nullptr);
+    CHECK((fake.calls("cuLaunchKernelEx") > 0) == row.tried);
+  }
+}
+
 TEST_CASE("gpu: any driver function may fail at any call") {
   Fake fake;
   const char* functions[] = {"cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName", "cuDeviceGetUuid", "cuDeviceGetAttribute", "cuDeviceTotalMem",
                              "cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuCtxGetLimit", "cuCtxSetLimit", "cuMemGetInfo", "cuMemAlloc", "cuMemHostAlloc", "cuMemcpyHtoDAsync",
                              "cuMemcpyDtoHAsync", "cuMemsetD8Async", "cuModuleLoadDataEx", "cuModuleGetFunction", "cuFuncGetAttribute",
-                             "cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuLaunchKernel", "cuStreamBeginCapture", "cuStreamEndCapture",
+                             "cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuLaunchKernel", "cuLaunchKernelEx", "cuStreamBeginCapture", "cuStreamEndCapture",
                              "cuGraphInstantiateWithFlags", "cuGraphDestroy", "cuStreamCreate", "cuStreamSynchronize", "cuEventCreate", "cuEventRecord"};
   for (const char* function : functions) {
     for (int at = 1; at <= 5; ++at) {
@@ -411,7 +447,7 @@ TEST_CASE("gpu: what cannot run says so") {
   fake.config.devices = 1;
   fake.config.major = 6;
   CHECK(require(kFib).second == "bend: `fib!` (fib.bend:3) cannot run on a GPU: Stand-in has compute capability 6.0; 7.0 is the oldest that works\n");
-  fake.config.major = 9;
+  fake.config.major = 8;
   fake.config.fail = "cuModuleLoadDataEx";
   fake.config.fail_at = 2;
   fake.config.code = 218;

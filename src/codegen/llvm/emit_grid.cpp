@@ -681,7 +681,7 @@ llvm::Function* GridEmitter::kernel() {
     kernel->addFnAttr("nvvm.maxntid", std::to_string(BEND_BLOCK_THREADS));
     kernel->addFnAttr("nvvm.minctasm", kFewestBlocks);
     kernel->addFnAttr(llvm::Attribute::Convergent);
-    m_.begin_kernel(b);
+    m_.begin_kernel(b, true);   // one block follows: bend_flip
     auto special = [&](llvm::Intrinsic::ID id) { return b.CreateIntrinsic(m_.i32, id, {}); };
     llvm::Value* size = b.getInt32(BEND_BLOCK_THREADS);
     thread = b.CreateAdd(b.CreateMul(special(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x), size), special(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x));
@@ -696,14 +696,15 @@ llvm::Function* GridEmitter::kernel() {
   llvm::Value* word = field(b, m_.i64, control, offsetof(BendDeviceControl, groups));
   auto at_most = [&](llvm::Value* value, llvm::Value* most) { return b.CreateSelect(b.CreateICmpULT(value, b.CreateZExt(most, m_.i64)), b.CreateTrunc(value, m_.i32), most); };
   llvm::Value* total = at_most(b.CreateAnd(word, (uint64_t{1} << BEND_GROUP_SHIFT) - 1), field(b, m_.i32, control, offsetof(BendDeviceControl, warp_capacity)));
-  llvm::Value* groups = at_most(b.CreateLShr(word, BEND_GROUP_SHIFT), field(b, m_.i32, control, offsetof(BendDeviceControl, group_capacity)));
+  llvm::Value* groups = at_most(b.CreateLShr(word, BEND_GROUP_SHIFT), m_.load_early(b, m_.i32, control, offsetof(BendDeviceControl, group_capacity)));
+  llvm::Value* records = m_.load_early(b, m_.i64, control, offsetof(BendDeviceControl, threads));
+  llvm::Value* queue = b.CreateIntToPtr(m_.load_early(b, m_.i64, control, offsetof(BendDeviceControl, group_queue)), m_.ptr);
   b.CreateCondBr(b.CreateICmpULT(warp, total), some, none);
   b.SetInsertPoint(none);
   b.CreateRetVoid();
   b.SetInsertPoint(some);
   llvm::Value* own_record = nullptr;
-  llvm::Value* worker = m_.open_device_thread(b, control, thread, own_record);
-  llvm::Value* queue = b.CreateIntToPtr(field(b, m_.i64, control, offsetof(BendDeviceControl, group_queue)), m_.ptr);
+  llvm::Value* worker = m_.open_device_thread(b, control, records, thread, own_record);
   llvm::BasicBlock* entry = b.GetInsertBlock();
   b.CreateBr(next);
 
@@ -717,18 +718,18 @@ llvm::Function* GridEmitter::kernel() {
   look_for_failed(b);
   llvm::LoadInst* error = b.CreateAlignedLoad(m_.i64, b.CreateConstGEP1_64(m_.i8, control, offsetof(BendDeviceControl, error)), llvm::Align(8));
   error->setAtomic(llvm::AtomicOrdering::Monotonic, m_.device_scope());
-  llvm::Value* failed = b.CreateICmpNE(error, b.getInt64(0));
-  if (gpu()) failed = b.CreateIntrinsic(m_.i1, llvm::Intrinsic::nvvm_vote_any_sync, {b.getInt32(~0u), failed});
-  b.CreateCondBr(failed, done, find);
-
   // The last group whose base is not beyond this warp-task.
-  b.SetInsertPoint(find);
   auto record = [&](llvm::Value* index) { return b.CreateInBoundsGEP(m_.i8, queue, {b.CreateMul(b.CreateZExt(index, m_.i64), b.getInt64(plan.group_stride))}); };
   // A group has a warp-task at least, so its number is not above this one's; with one each, or in the last group, that settles it.
   llvm::Value* above_unit = b.CreateAdd(unit, b.getInt32(1));
   llvm::Value* most = b.CreateSelect(b.CreateICmpULT(above_unit, groups), above_unit, groups);
   llvm::Value* last = b.CreateSub(most, b.getInt32(1));
-  llvm::Value* settled = b.CreateICmpULE(m_.load(b, m_.i32, record(last), offsetof(BendGroup, base), Region::Frame), unit);
+  llvm::Value* base_of_last = m_.load(b, m_.i32, record(last), offsetof(BendGroup, base), Region::Frame);
+  llvm::Value* failed = b.CreateICmpNE(error, b.getInt64(0));
+  if (gpu()) failed = b.CreateIntrinsic(m_.i1, llvm::Intrinsic::nvvm_vote_any_sync, {b.getInt32(~0u), failed});
+  b.CreateCondBr(failed, done, find);
+  b.SetInsertPoint(find);
+  llvm::Value* settled = b.CreateICmpULE(base_of_last, unit);
   llvm::Value* least = b.CreateSelect(settled, last, b.getInt32(0));
   llvm::BasicBlock *found_from = b.GetInsertBlock(), *halve = m_.block(b, "halve"), *half = m_.block(b, "half"), *found = m_.block(b, "found");
   b.CreateBr(halve);

@@ -14,22 +14,24 @@ namespace bendc::codegen {
 // log2 of the distance of a thread record's words, in words.
 uint32_t ModuleEmitter::device_record_shift() const { return options.target == TargetKind::Device && !options.launches ? BEND_LANE_BITS : 0; }
 
-llvm::Value* ModuleEmitter::open_device_thread(Builder& b, llvm::Value* control, llvm::Value* thread, llvm::Value*& own_record) {
+llvm::Value* ModuleEmitter::open_device_thread(Builder& b, llvm::Value* control, llvm::Value* records, llvm::Value* thread, llvm::Value*& own_record) {
   llvm::BasicBlock& top = b.GetInsertBlock()->getParent()->getEntryBlock();
   Builder entry(&top, top.begin());
   llvm::AllocaInst* worker = entry.CreateAlloca(i8, number(kDeviceWorkerBytes));
   worker->setAlignment(llvm::Align(8));
   const uint32_t shift = device_record_shift();
-  llvm::Value* records = load(b, i64, control, offsetof(BendDeviceControl, threads), Region::Frame);
   llvm::Value* warp = b.CreateMul(b.CreateZExt(b.CreateLShr(thread, shift), i64), llvm::ConstantInt::get(i64, sizeof(BendDeviceThread) << shift));
   llvm::Value* lane = b.CreateMul(b.CreateZExt(b.CreateAnd(thread, (1u << shift) - 1), i64), llvm::ConstantInt::get(i64, 8));
   llvm::Value* own = b.CreateAdd(b.CreateAdd(records, warp), lane);
   own_record = b.CreateIntToPtr(own, ptr);
+  // The loads before the stores: to ptxas each store may be what the next load reads, so it keeps their order, and a thread stops at the first word that has not come.
+  llvm::Value* bump = load(b, i64, own_record, offsetof(BendDeviceThread, bump) << shift, Region::Frame);
+  llvm::Value* limit = load(b, i64, own_record, offsetof(BendDeviceThread, limit) << shift, Region::Frame);
   store(b, b.CreatePtrToInt(control, i64), worker, kDeviceWorkerControl, Region::Frame);
   store(b, own, worker, kDeviceWorkerThread, Region::Frame);
   store(b, llvm::ConstantInt::get(i64, 0), worker, kDeviceWorkerGoesOn, Region::Frame);
-  store(b, load(b, i64, own_record, offsetof(BendDeviceThread, bump) << shift, Region::Frame), worker, kDeviceWorkerBump, Region::Frame);
-  store(b, load(b, i64, own_record, offsetof(BendDeviceThread, limit) << shift, Region::Frame), worker, kDeviceWorkerLimit, Region::Frame);
+  store(b, bump, worker, kDeviceWorkerBump, Region::Frame);
+  store(b, limit, worker, kDeviceWorkerLimit, Region::Frame);
   return worker;
 }
 
@@ -71,6 +73,14 @@ llvm::Value* ModuleEmitter::are_tasks_taken(Builder& b, llvm::Value* worker) {
   return b.CreateICmpUGE(taken, load(b, i32, worker, kDeviceWorkerEnd, Region::Frame));
 }
 
+llvm::Value* ModuleEmitter::load_early(Builder& b, llvm::Type* type, llvm::Value* control, size_t offset) {
+  if (options.target != TargetKind::Device) return control_field(b, type, control, offset);
+  const bool wide = type == i64;
+  llvm::FunctionType* form = llvm::FunctionType::get(type, {i64}, false);
+  llvm::Value* address = b.CreatePtrToInt(b.CreateConstGEP1_64(i8, control, offset), i64);
+  return b.CreateCall(llvm::InlineAsm::get(form, wide ? "ld.global.b64 $0, [$1];" : "ld.global.b32 $0, [$1];", wide ? "=l,l" : "=r,l", true), {address});
+}
+
 // The thread's next task of the round; to `none` when there is none, or some thread has failed.
 void ModuleEmitter::take_next_task(Builder& b, llvm::Value* worker, llvm::Value* state, llvm::BasicBlock* none) {
   llvm::Value* control = device_control(b, worker);
@@ -93,9 +103,11 @@ void ModuleEmitter::take_next_task(Builder& b, llvm::Value* worker, llvm::Value*
   }
   b.CreateCondBr(some, look, none);
   b.SetInsertPoint(look);
-  b.CreateCondBr(b.CreateICmpEQ(load_relaxed(b, i64, control, offsetof(BendDeviceControl, error)), llvm::ConstantInt::get(i64, 0)), take, none);
-  b.SetInsertPoint(take);
+  // Both are under way together; the record of a task that does not begin is there, too.
+  llvm::Value* error = load_relaxed(b, i64, control, offsetof(BendDeviceControl, error));
   begin_task(b, worker, state, index);
+  b.CreateCondBr(b.CreateICmpEQ(error, llvm::ConstantInt::get(i64, 0)), take, none);
+  b.SetInsertPoint(take);
 }
 
 // Task `index` of the round to the state.
@@ -106,11 +118,11 @@ void ModuleEmitter::begin_task(Builder& b, llvm::Value* worker, llvm::Value* sta
   if (!options.gpu->plan->trees.empty()) {
     // Joins whose awaited tree has come: their own segment goes on.
     llvm::BasicBlock *resume = block(b, "resume"), *begin = block(b, "begin");
+    llvm::Value* list = b.CreateIntToPtr(load_early(b, i64, control, offsetof(BendDeviceControl, in_resumes)), ptr);
     llvm::Value* resumes = control_field(b, i32, control, offsetof(BendDeviceControl, in_resume_count));
     fresh = b.CreateSub(index, resumes);
     b.CreateCondBr(b.CreateICmpULT(index, resumes), resume, begin);
     b.SetInsertPoint(resume);
-    llvm::Value* list = b.CreateIntToPtr(control_field(b, i64, control, offsetof(BendDeviceControl, in_resumes)), ptr);
     llvm::Value* waiting = load(b, i64, b.CreateInBoundsGEP(i64, list, {b.CreateZExt(index, i64)}), 0, Region::Frame);
     set_state(b, state, kStateRecord, waiting);
     set_state(b, state, kStateSegment, load(b, i32, b.CreateIntToPtr(waiting, ptr), offsetof(BendJoin, segment), Region::Frame));
@@ -128,9 +140,10 @@ void ModuleEmitter::begin_task(Builder& b, llvm::Value* worker, llvm::Value* sta
   b.SetInsertPoint(run);
 }
 
-// Where kernels overlap, waits for the one ahead.
-void ModuleEmitter::begin_kernel(Builder& b) {
-  b.CreateCall(llvm::InlineAsm::get(llvm::FunctionType::get(void_type, false), BEND_OVERLAP, "~{memory}", true));
+void ModuleEmitter::begin_kernel(Builder& b, bool starts_next) {
+  auto text = [&](const char* words) { b.CreateCall(llvm::InlineAsm::get(llvm::FunctionType::get(void_type, false), words, "~{memory}", true)); };
+  if (starts_next) text(BEND_OVERLAP_START);
+  text(BEND_OVERLAP_WAIT);
 }
 
 // What one thread does in a round. A lane whose task has ended takes the next one inside the machine's loop; in a loop around that it would wait
@@ -150,7 +163,7 @@ llvm::Function* ModuleEmitter::emit_round() {
   if (gpu) {
     round->setCallingConv(llvm::CallingConv::PTX_Kernel);
     round->addFnAttr("nvvm.maxntid", std::to_string(BEND_BLOCK_THREADS));
-    begin_kernel(b);
+    begin_kernel(b, false);
     auto special = [&](llvm::Intrinsic::ID id) { return b.CreateIntrinsic(i32, id, {}); };
     llvm::Value* size = number(BEND_BLOCK_THREADS);
     thread = b.CreateAdd(b.CreateMul(special(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x), size), special(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x));
@@ -160,6 +173,7 @@ llvm::Function* ModuleEmitter::emit_round() {
     threads = round->getArg(2);
   }
   llvm::Value* in_count = control_field(b, i32, control, offsetof(BendDeviceControl, in_count));
+  llvm::Value* records = load_early(b, i64, control, offsetof(BendDeviceControl, threads));
   llvm::Value *index = thread, *stride = threads, *end = nullptr, *has_task = nullptr;
   if (on_request && gpu) {
     // Each warp of the grid begins with 2^narrow tasks, 32 at most: a narrow round has one in each warp, which goes its own way. The thread that begins
@@ -199,13 +213,13 @@ llvm::Function* ModuleEmitter::emit_round() {
   b.SetInsertPoint(none);
   b.CreateRetVoid();
   b.SetInsertPoint(some);
+  llvm::Value* mode = control_field(b, i32, control, offsetof(BendDeviceControl, mode));
+  llvm::Value* budget = control_field(b, i32, control, offsetof(BendDeviceControl, budget));
   llvm::Value* own_record = nullptr;
-  llvm::Value* worker = open_device_thread(b, control, thread, own_record);
+  llvm::Value* worker = open_device_thread(b, control, records, thread, own_record);
   Builder top(&round->getEntryBlock(), round->getEntryBlock().begin());
   llvm::AllocaInst* state = top.CreateAlloca(state_type());
   open_stack(b, state);
-  llvm::Value* mode = control_field(b, i32, control, offsetof(BendDeviceControl, mode));
-  llvm::Value* budget = control_field(b, i32, control, offsetof(BendDeviceControl, budget));
   llvm::Value* most = b.CreateSelect(b.CreateICmpEQ(mode, number(BEND_MODE_PARALLEL)), number(0), number(kNoBudget));
   store(b, mode, worker, kDeviceWorkerMode, Region::Frame);
   store(b, b.CreateSelect(b.CreateICmpEQ(budget, number(0)), most, budget), worker, kDeviceWorkerBudget, Region::Frame);

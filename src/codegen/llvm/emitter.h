@@ -190,9 +190,11 @@ class ModuleEmitter {
   [[nodiscard]] llvm::Value* stage_of(Builder& b, llvm::Value* thread, uint32_t bytes);
   // --- devices: the machine (emit_machine.cpp, emit_segment.cpp) ---
   DeviceFunctions run_device();
-  void begin_kernel(Builder& b);
-  // The thread's BendDeviceThread in a worker record of its own, and back.
-  [[nodiscard]] llvm::Value* open_device_thread(Builder& b, llvm::Value* control, llvm::Value* thread, llvm::Value*& own_record);
+  // Where kernels overlap, waits for the one ahead; `starts_next`: the one behind may take its places before this one ends. Blocks that come while others
+  // still hold their places crowd on few multiprocessors, so bend_flat is not started so, nor bend_round before bend_flip runs.
+  void begin_kernel(Builder& b, bool starts_next);
+  // The thread's BendDeviceThread in a worker record of its own, and back. `records`: the control block's word `threads`.
+  [[nodiscard]] llvm::Value* open_device_thread(Builder& b, llvm::Value* control, llvm::Value* records, llvm::Value* thread, llvm::Value*& own_record);
   [[nodiscard]] uint32_t device_record_shift() const;
   void close_device_thread(Builder& b, llvm::Value* worker, llvm::Value* own_record);
   [[nodiscard]] bool is_async(flow::FuncId id) const;
@@ -363,6 +365,8 @@ class ModuleEmitter {
   llvm::Function* emit_machine(bool all);
   void take_next_task(Builder& b, llvm::Value* worker, llvm::Value* state, llvm::BasicBlock* none);
   void begin_task(Builder& b, llvm::Value* worker, llvm::Value* state, llvm::Value* index);
+  // A word of the control block that is loaded where it stands: LLVM moves loads to where they are used, behind others that are waited for.
+  [[nodiscard]] llvm::Value* load_early(Builder& b, llvm::Type* type, llvm::Value* control, size_t offset);
   [[nodiscard]] llvm::Value* taken_counter(Builder& b, llvm::Value* worker);
   [[nodiscard]] llvm::Value* control_field(Builder& b, llvm::Type* type, llvm::Value* control, size_t offset);
   [[nodiscard]] llvm::Value* load_relaxed(Builder& b, llvm::Type* type, llvm::Value* base, size_t offset);

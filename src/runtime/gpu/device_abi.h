@@ -81,8 +81,9 @@ extern "C" {
 #define BEND_SUM_AND (BEND_JOIN_HEADER + 5u)
 #define BEND_KERNEL_NAME "bend_round"
 #define BEND_FLAT_KERNEL_NAME "bend_flat"
-/* What bend_round, bend_flat and the runtime's own kernels of a round begin with: comments, which overlap.h makes instructions for devices that have them. */
-#define BEND_OVERLAP "// griddepcontrol.launch_dependents;\n\t// griddepcontrol.wait;"
+/* What kernels of a round begin with: comments, which overlap.h makes instructions for devices that have them. */
+#define BEND_OVERLAP_WAIT "// griddepcontrol.wait;"
+#define BEND_OVERLAP_START "// griddepcontrol.launch_dependents;"
 #define BEND_TREE_NONE 0xFFFFFFFFu
 #define BEND_GROUP_HEADER 32u            /* bytes before a group's payload */
 #define BEND_GROUP_TASK 16u              /* where a group's record continues as a task's record */

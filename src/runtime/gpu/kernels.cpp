@@ -20,8 +20,8 @@ const char kRuntimePtx[] = R"(
   .reg .b32 %r<16>;
   .reg .b64 %d<12>;
 
-  // griddepcontrol.launch_dependents;
   // griddepcontrol.wait;
+  // griddepcontrol.launch_dependents;
   ld.param.u64 %d1, [p_control];
   ld.global.u32 %r1, [%d1+48];
   setp.eq.u32 %p1, %r1, 0;
@@ -176,8 +176,8 @@ EQUAL:
   .reg .b32 %r<8>;
   .reg .b64 %d<8>;
 
-  // griddepcontrol.launch_dependents;
   // griddepcontrol.wait;
+  // griddepcontrol.launch_dependents;
   mov.u32 %r5, %ctaid.x;
   mov.u32 %r6, %ntid.x;
   mov.u32 %r7, %tid.x;
