@@ -142,6 +142,9 @@ void Checker::open_let(TermId id, const Env*& env, bool live) {
       if (kind != nullptr && !fits_quantity(kind, Quantity::Many)) not_data(row.span, row.name, type, "let");
     }
     inner = m_.extend(inner, m_.delay(row.value, env));
+    if (live && row.quantity != Quantity::None && frame_.def.valid() && !book_.module_is_stdlib[book_.defs[frame_.def].module] && is_io(type)) {
+      actions_.push_back({depth() + i, reported_});
+    }
     if (t.b == 1) {
       single = {row.name, row.quantity, type, row.span};
     } else {

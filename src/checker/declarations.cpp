@@ -55,8 +55,8 @@ void Checker::finish_declaration(Arena::Mark mark) {
   if (frame_.def.valid()) suggest_order();
   report_missing();
   keep_few_alike();
-  bindings_.clear();
-  usage_.clear();
+  unbind(0);
+  actions_.clear();
   saved_.clear();
   m_.reset(mark);
 }

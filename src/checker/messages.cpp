@@ -36,7 +36,27 @@ void Checker::bind_value(Name name, Quantity quantity, const Value* type, Span s
   usage_.push();
 }
 
+// Base's own `IO(T)`.
+bool Checker::is_io(const Value* type) {
+  if (!base_io_.valid()) return false;
+  type = m_.force(type);
+  return type->tag == Tag::Call && DefId(type->a) == base_io_;
+}
+
+void Checker::warn_of_unused_actions(uint32_t from) {
+  for (; !actions_.empty() && actions_.back().level >= from; actions_.pop_back()) {
+    const auto [level, reported] = actions_.back();
+    if (usage_.used(level) != Quantity::None || reported != reported_ || m_.halt() != Halt::None) continue;
+    const Binding& b = bindings_[level];
+    Diagnostic& d = diagnostics_.add(Code::W4, b.span, fmt::format("the action `{}` is never run", name_text(b.name)));
+    if (frame_.def.valid()) d.def = def_text(frame_.def);
+    d.notes.push_back("an `IO` is a value: giving it a name does not run it");
+    d.fix = "make it a line of a do block, with `<-` in place of `=` when what it gives is needed";
+  }
+}
+
 void Checker::unbind(uint32_t to) {
+  warn_of_unused_actions(to);
   bindings_.resize(to);
   usage_.truncate(to);
 }

@@ -25,6 +25,7 @@ class Usage {
   void push() { entries_.push_back({}); }
   void truncate(size_t size) { entries_.resize(size); }
   [[nodiscard]] size_t size() const { return entries_.size(); }
+  [[nodiscard]] core::Quantity used(uint32_t level) const { return entries_[level].used; }
   [[nodiscard]] core::TermId first_use(uint32_t level) const { return entries_[level].first; }
 
   // Counts one more use and returns the new total.

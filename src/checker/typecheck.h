@@ -154,6 +154,8 @@ class Checker {
   const Value* bind(Name name, Quantity quantity, const Value* type, Span span, bool constant = false);
   void bind_value(Name name, Quantity quantity, const Value* type, Span span);
   void unbind(uint32_t to);
+  [[nodiscard]] bool is_io(const Value* type);
+  void warn_of_unused_actions(uint32_t from);
 
   [[nodiscard]] const core::Term& term(TermId id) const { return book_.terms[id]; }
   [[nodiscard]] TermId item(uint32_t offset, uint32_t i) const { return book_.list(offset + i, 1)[0]; }
@@ -204,6 +206,12 @@ class Checker {
     core::DataId data;
   };
   std::vector<Missing> missing_;
+  // Lets of type IO that are in scope: an action that nothing uses does nothing.
+  struct Action {
+    uint32_t level;
+    uint32_t reported;   // errors until then; after more of them a use may have been overlooked
+  };
+  std::vector<Action> actions_;
   Name ellipsis_, wildcard_;
   core::DefId base_io_;
 };

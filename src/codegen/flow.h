@@ -163,6 +163,8 @@ struct Func {
   Span span;
   uint32_t param_count() const { return static_cast<uint32_t>(params.size()); }
 };
+// What instances, copies and segments are called means nothing to the user.
+inline std::string_view user_name(const Func& func) { return std::string_view(func.name).substr(0, func.name.find_first_of("~@$")); }
 
 struct Effect {                                // a runtime-provided or foreign effect
   std::string name;                            // "print"

@@ -198,6 +198,7 @@ class Pipeline {
     if (dumped("llvm", [&] { return codegen::print_ir(*ir); }) || stop("emit")) return;
     error = timed("optimize", [&] { return codegen::optimize_module(*ir, *machine, optimize()); });
     if (!error.empty()) internal_error("optimisation", error);
+    if (optimize() >= 2) warn_of_large(module, codegen::too_large_functions(*ir));
     if (dumped("llvm-opt", [&] { return codegen::print_ir(*ir); }) || stop("optimize")) return;
     if (options_.dump == "asm") {
       codegen::ObjectResult assembly = codegen::emit_assembly(*ir, *machine);
@@ -210,6 +211,15 @@ class Pipeline {
     out_.object = std::move(object.bytes);
     out_.effect_files = effect_files(module);
     out_.outcome = Outcome::Object;
+  }
+
+  void warn_of_large(const flow::Module& module, const std::vector<flow::FuncId>& functions) {
+    for (flow::FuncId id : functions) {
+      const flow::Func& func = module.funcs[id];
+      Diagnostic& d = out_.diagnostics.add(Code::W5, func.span, fmt::format("`{}` is too large to be optimised", flow::user_name(func)));
+      d.notes.emplace_back("the time of optimising grows faster than a function; this one is compiled as with -O0, the others as asked");
+      d.fix = "divide it into several definitions";
+    }
   }
 
   // Emulated runs need none, and without a driver's library here none could be loaded.

@@ -11,6 +11,8 @@
 
 #include <algorithm>
 
+#include "codegen/llvm/unroll_recursion.h"
+
 namespace bendc::codegen {
 
 namespace {
@@ -103,7 +105,17 @@ class Bounds {
 
 }  // namespace
 
-void bound_functions(llvm::Module& module) { Bounds(module).run(); }
+std::vector<flow::FuncId> bound_functions(llvm::Module& module) {
+  Bounds(module).run();
+  std::vector<flow::FuncId> out;
+  for (const llvm::Function& function : module) {
+    uint32_t index = 0;
+    if (!function.hasFnAttribute(llvm::Attribute::OptimizeNone) || function.getFnAttribute(kOfProgram).getValueAsString().getAsInteger(10, index)) continue;
+    // Beside a function stands its clone without forks.
+    if (std::find(out.begin(), out.end(), flow::FuncId(index)) == out.end()) out.emplace_back(index);
+  }
+  return out;
+}
 
 bool has_huge_function(const llvm::Module& module) {
   return std::any_of(module.begin(), module.end(), [](const llvm::Function& function) {

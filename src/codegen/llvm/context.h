@@ -84,6 +84,9 @@ struct EmitOptions {
 // level 0: only what code generation relies on; 1: fast to compile (default of `run`); 2, 3: LLVM's pipelines of those names.
 [[nodiscard]] std::string optimize_module(IrModule& module, const Machine& machine, int level);
 
+// The program's functions that optimize_module left as they were: optimising them would take minutes (bound_functions.h).
+[[nodiscard]] const std::vector<flow::FuncId>& too_large_functions(const IrModule& module);
+
 struct ObjectResult {
   std::string bytes;               // ELF object, or assembly text
   std::string error;

@@ -97,8 +97,7 @@ llvm::Function* ModuleEmitter::helper(const std::string& name, llvm::FunctionTyp
 }
 
 std::string ModuleEmitter::site(FuncId id, Span span) const {
-  std::string_view name = flow.funcs[id].name;
-  name = name.substr(0, name.find_first_of("~@$"));   // what instances, copies and segments are called means nothing to the user
+  const std::string_view name = flow::user_name(flow.funcs[id]);
   if (!options.sources || !span.valid()) return std::string(name);
   return fmt::format("{} at {}:{}", name, (*options.sources)[span.file].path, options.sources->locate(span.file, span.offset).line);
 }
@@ -124,7 +123,7 @@ llvm::Function* ModuleEmitter::declare_function(FuncId id, const char* suffix) {
   llvm::Function* function = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, "bend." + mangle(func.name) + suffix, ir);
   mark_function(function);
   mark_worker(function);
-  function->addFnAttr(kOfProgram);
+  function->addFnAttr(kOfProgram, std::to_string(id.index));
   if (on_device() && options.gpu->device->copy[id.index]) function->addFnAttr(llvm::Attribute::NoInline);
   if (options.target == TargetKind::Device && options.gpu->device->inlined[id.index]) function->addFnAttr(llvm::Attribute::AlwaysInline);
   function->setCallingConv(on_device() ? llvm::CallingConv::C : tails.cyclic[id.index] ? llvm::CallingConv::Tail : llvm::CallingConv::Fast);

@@ -34,6 +34,7 @@ using Builder = llvm::IRBuilder<>;
 struct IrModule {
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> module;
+  std::vector<flow::FuncId> too_large;   // that optimize_module left alone
 };
 
 enum class Rt : uint8_t {

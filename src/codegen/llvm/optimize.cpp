@@ -65,10 +65,12 @@ std::string optimize_device(IrModule& module, const Machine& machine, int level)
 
 }  // namespace
 
+const std::vector<flow::FuncId>& too_large_functions(const IrModule& module) { return module.too_large; }
+
 std::string optimize_module(IrModule& module, const Machine& machine, int level) {
   // Recursion is not unrolled on the device: it runs by segments, and what is left there are small leaves.
   if (module.module->getTargetTriple().isNVPTX()) return optimize_device(module, machine, level);
-  bound_functions(*module.module);
+  module.too_large = bound_functions(*module.module);
   if (level >= 3) {
     if (std::string problem = run_pipeline(module, machine, kBeforeUnrolling); !problem.empty()) return problem;
     fold_sign_shifts(*module.module);

@@ -9,7 +9,7 @@ class Module;
 
 namespace bendc::codegen {
 
-inline constexpr const char* kOfProgram = "bend-of-program";   // attribute of the program's functions
+inline constexpr const char* kOfProgram = "bend-of-program";   // attribute of the program's functions: their index
 inline constexpr const char* kPollMetadata = "bend.poll";      // of the load before a fork that asks whether tasks are wanted
 
 void unroll_recursion(llvm::Module& module);
