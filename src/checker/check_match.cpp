@@ -110,6 +110,7 @@ void Checker::check_match(TermId id, const Env* env, const Value* goal, bool liv
         if (!taken) {
           d.notes.push_back(fmt::format("the cases are those of `{}`; the matched value has another type", name_text(book_.datatypes[c.data].name)));
           if (c.data == m_.known().nat && DataId(adt->a) == m_.known().u32_type) d.fix = "a literal of `U32` is written without the `n`";
+          if (name_text(book_.datatypes[c.data].name) == "List" && DataId(adt->a) == m_.known().string) d.fix = "a string is taken apart by `SNil{}`, or `\"\"`, and `SCon{c, rest}`";
           break;   // the other cases would say the same
         }
         d.notes.push_back("a match has at most one case for each constructor of the matched type");

@@ -102,7 +102,12 @@ void Checker::check_data(DataId id) {
         d.observed = fmt::format("{}, of kind {}", show(type), show(m_.kind_of(m_.whnf(quantity))));
         d.labels.push_back({span(data.kind), fmt::format("the kind of `{}`", name)});
         d.notes.push_back("a value may be copied only when all its fields may; functions, arrays and `A & B` may not");
-        d.fix = fmt::format("declare `type {} is Type`, or change the field", name);
+        const core::Term& written = term(f.type);
+        if (written.kind == TermKind::Var && written.a < data.params.size() && data.params[written.a].quantity == Quantity::None) {
+          d.fix = fmt::format("declare the parameter as `-{}: Data`, or the type as `type {} is Type`", name_text(data.params[written.a].name), name);
+        } else {
+          d.fix = fmt::format("declare `type {} is Type`, or change the field", name);
+        }
         d.def = name;
       }
       fields = m_.extend(fields, bind(f.name, f.quantity, type, f.span));

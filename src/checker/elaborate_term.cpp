@@ -155,6 +155,7 @@ TermId Elaborator::unknown(Name written, Span span, SymbolKind kind) {
     const std::vector<Name> locals = scope.names();
     const bool of_local = dot != std::string_view::npos && std::any_of(locals.begin(), locals.end(), [&](Name local) { return names.text(local) == name.substr(0, dot); });
     const std::vector<std::string> members = symbols.members(of_local ? name.substr(dot + 1) : name, 3);
+    const std::string converted = kind == SymbolKind::None ? the_other_way(name) : std::string();
     const std::string capital = near.empty() && kind == SymbolKind::None ? symbols.nearest(name, SymbolKind::Ctor, {}) : std::string();
     const Name last = dot != std::string_view::npos ? names.intern(std::string(name.substr(name.rfind('.') + 1))) : Name();
     if (of_local) {
@@ -169,11 +170,25 @@ TermId Elaborator::unknown(Name written, Span span, SymbolKind kind) {
       d.notes.push_back("a constructor's name does not carry its type's");
       d.fix = fmt::format("write `{}{{..}}`", names.text(last));
     } else if (lower(capital) == lower(name)) d.fix = fmt::format("the constructor is `{}{{}}`", capital);
+    else if (!converted.empty()) d.fix = fmt::format("the conversion is called `{}`", converted);
     else if (!near.empty()) d.fix = fmt::format("did you mean `{}`?", near);
     else if (!members.empty()) d.fix = fmt::format("did you mean {}?", listed(members));
     else if (!program_.modules[symbols.module()].uses_base) d.fix = "names such as `U32` are those of Base: add `import Base` at the top of the file";
   }
   return error_term(span);
+}
+
+// `U32.to_f32` for `F32.from_u32`, which there is not, and the other way round.
+std::string Elaborator::the_other_way(std::string_view written) {
+  const size_t dot = written.rfind('.');
+  if (dot == std::string_view::npos) return {};
+  std::string_view rest = written.substr(dot + 1);
+  const bool from = rest.starts_with("from_");
+  if (!from && !rest.starts_with("to_")) return {};
+  rest.remove_prefix(from ? 5 : 3);
+  if (rest.empty() || rest[0] < 'a' || rest[0] > 'z') return {};
+  std::string out = fmt::format("{}{}.{}{}", static_cast<char>(rest[0] - 'a' + 'A'), rest.substr(1), from ? "to_" : "from_", lower(written.substr(0, dot)));
+  return symbols.term(names.intern(out)).symbol ? out : std::string();
 }
 
 std::string Elaborator::nearest_local(std::string_view written) {

@@ -38,6 +38,7 @@ class Elaborator {
   [[nodiscard]] core::TermId binder_term(BinderId id, Span span);   // a local variable as it stands on this path
   [[nodiscard]] core::TermId literal_term(const Literal& literal, Span span);
   void too_deep(Span span);
+  [[nodiscard]] std::string the_other_way(std::string_view written);   // the name of a conversion that is a def of the other type; empty when there is none
   [[nodiscard]] std::string nearest_local(std::string_view written);   // a mistyped local's name; empty when none is close
 
  private:

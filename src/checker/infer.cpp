@@ -1,9 +1,15 @@
 // Inference (language.md 5.1): variables, names, applications, families, kinds, function types, equations and annotations.
 #include <fmt/format.h>
 
+#include <numeric>
+
 #include "checker/typecheck.h"
 
 namespace bendc {
+
+namespace {
+constexpr size_t kShownArgument = 40;   // bytes of an argument in the fix of a call
+}
 
 using core::DataId;
 using core::DefId;
@@ -156,6 +162,7 @@ const Value* Checker::infer_app(TermId id, const Env* env, bool live, const Spin
   const bool too_many = at.valid() && t.c > params && ends_in_data(at);
   const uint32_t reported_before = reported_;
   const size_t diagnostics_before = diagnostics_.size();
+  std::vector<uint32_t> misplaced;   // arguments that are right but for their types
   for (uint32_t i = 0; i < t.c; ++i) {
     const TermId arg = item(t.b, i);
     Quantity quantity;
@@ -203,6 +210,7 @@ const Value* Checker::infer_app(TermId id, const Env* env, bool live, const Spin
     }
     const uint32_t reported_here = reported_;
     if (i >= first) check(arg, env, domain, live && quantity != Quantity::None);
+    if (reported_ == reported_here + 1 && diagnostics_.last().code == Code::C5 && diagnostics_.last().span.offset == span(arg).offset) misplaced.push_back(i);
     if (reported_ != reported_before) {
       if (at.valid() && t.c < params && diagnostics_.all().back().span.offset == span(arg).offset) {
         diagnostics_.last().notes.push_back(fmt::format("`{}` takes {}, this call gives {}", def_text(DefId(head.a)), count_text(params, "argument"), t.c));
@@ -219,6 +227,9 @@ const Value* Checker::infer_app(TermId id, const Env* env, bool live, const Spin
     } else {
       type = m_.codomain(type, value);
     }
+  }
+  if (misplaced.size() > 1 && reported_ == reported_before + misplaced.size() && diagnostics_.size() == diagnostics_before + misplaced.size() && head.kind == TermKind::Ref) {
+    suggest_arguments(id, misplaced, diagnostics_before);
   }
   return at.valid() ? m_.delay(at, at_env) : type;
 }
@@ -237,6 +248,42 @@ bool Checker::ends_in_data(TermId type) const {
   if (result.kind != TermKind::App || term(TermId(result.a)).kind != TermKind::Ref) return false;
   const DefId head(term(TermId(result.a)).a);
   return base_io_.valid() && head == base_io_ && frame_.def.valid() && !book_.module_is_stdlib[book_.defs[frame_.def].module];
+}
+
+// A call's arguments whose types do not fit, one report each from `first` on: when they would fit in another order, that is the one mistake.
+void Checker::suggest_arguments(TermId call, const std::vector<uint32_t>& misplaced, size_t first) {
+  const Term t = term(call);
+  std::vector<uint32_t> order(t.c);
+  std::iota(order.begin(), order.end(), 0);
+  std::vector<bool> used(misplaced.size(), false);
+  for (size_t i = 0; i < misplaced.size(); ++i) {
+    size_t j = 0;
+    while (j < misplaced.size() && (used[j] || diagnostics_.at(first + j).observed != diagnostics_.at(first + i).expected)) ++j;
+    if (j == misplaced.size()) return;
+    used[j] = true;
+    order[misplaced[i]] = misplaced[j];
+  }
+  const DefId def(term(TermId(t.a)).a);
+  std::vector<Name> scope;
+  for (const Binding& b : bindings_) scope.push_back(b.name);
+  std::vector<std::string> arguments, expected, observed;
+  for (uint32_t i : order) {
+    std::string text = core::print_term(book_, names_, item(t.b, i), scope);
+    arguments.push_back(text.size() > kShownArgument || text.find('\n') != std::string::npos ? ".." : std::move(text));
+  }
+  for (size_t i = 0; i < misplaced.size(); ++i) {
+    expected.push_back(diagnostics_.at(first + i).expected);
+    observed.push_back(diagnostics_.at(first + i).observed);
+  }
+  diagnostics_.truncate(first + 1);
+  reported_ -= static_cast<uint32_t>(misplaced.size()) - 1;
+  Diagnostic& d = diagnostics_.last();
+  d.message = fmt::format("the arguments of `{}` are in another order than its parameters", def_text(def));
+  d.expected = fmt::format("{}", fmt::join(expected, ", "));
+  d.observed = fmt::format("{}", fmt::join(observed, ", "));
+  d.notes.clear();
+  d.labels.push_back({book_.defs[def].name_span, fmt::format("`{}` is declared here", def_text(def))});
+  d.fix = fmt::format("write `{}({})`", def_text(def), fmt::join(arguments, ", "));
 }
 
 void Checker::wrong_count(DefId def, uint32_t given, uint32_t params, Span at) {

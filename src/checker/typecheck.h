@@ -78,6 +78,7 @@ class Checker {
   const Value* infer_app(TermId id, const Env* env, bool live, const Spine* outer = nullptr);
   uint32_t written_params(TermId type) const;
   bool ends_in_data(TermId type) const;
+  void suggest_arguments(TermId call, const std::vector<uint32_t>& misplaced, size_t first);
   void wrong_count(core::DefId def, uint32_t given, uint32_t params, Span at);
   const Value* infer_family(TermId id, const Env* env, bool live);
   const Value* infer_variable(TermId id, bool live);

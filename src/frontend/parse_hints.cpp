@@ -152,6 +152,7 @@ void Parser::hint(size_t first_report, uint32_t first_token) {
       }
       break;
     case TokenKind::Greater:
+      if (no_term && at > 0 && is(at - 1, TokenKind::Bar) && items[at - 1].end() == found->offset) return say("there is no operator `|>`", "write the call around its argument: `f(x)`");
       if (!found->space_before()) return say("without a space before it `>` closes type arguments", "put a space on both sides of the operator");
       break;
     case TokenKind::Percent:
