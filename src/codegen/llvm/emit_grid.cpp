@@ -335,11 +335,12 @@ void GridEmitter::give(Builder& b, const Work& work, llvm::Value* parent, TypeId
   llvm::Value* address = b.CreateAnd(parent, BEND_PARENT_ADDRESS);
   llvm::Value* record = b.CreateIntToPtr(address, m_.ptr);
   m_.store_field(b, type, leaves, b.CreateInBoundsGEP(m_.i8, record, {b.CreateLShr(parent, BEND_PARENT_SLOT)}), 0);
-  m_.device_fence(b);
+  // What goes on in the next round sees all of this one; only a launched tree's join goes on in the same grid. A fence is 430 cycles at each grid's end.
+  if (m_.options.launches) m_.device_fence(b);
   llvm::Value* before = m_.device_add(b, b.CreateConstGEP1_64(m_.i8, record, offsetof(BendJoin, remaining)), llvm::ConstantInt::getSigned(m_.i32, -1));
   b.CreateCondBr(m_.is_last(b, before), last, gone_);
   b.SetInsertPoint(last);
-  m_.device_fence(b);
+  if (m_.options.launches) m_.device_fence(b);
   go_on(b, work, address);
 }
 
@@ -448,18 +449,21 @@ void GridEmitter::keep_first(Builder& b, const Work& work, const Lanes& values, 
 // A warp has made `done` warp-tasks; the one that completes the group gives its value. Ends the block.
 void GridEmitter::arrive(Builder& b, const Work& work, llvm::Value* done, llvm::Value* units) {
   const TypeId type = m_.flow.funcs[work.tree->func].result;
+  // Whether the last warp needs what the others have written: a first leaf's value, or memory that it frees. Without either nobody looks before the next round.
+  bool reads = m_.options.launches || !m_.layouts.of(type).leaves.empty();
+  each_owned(*work.tree, [&](TypeId param, size_t, size_t) { reads = reads || m_.layouts.of(param).counted; });
   llvm::BasicBlock *lead = m_.block(b, "lead"), *last = m_.block(b, "last");
   sync(b);
   if (gpu()) b.CreateCondBr(b.CreateICmpEQ(lane_, b.getInt32(0)), lead, gone_);
   else b.CreateBr(lead);
   b.SetInsertPoint(lead);
-  m_.device_fence(b);
+  if (reads) m_.device_fence(b);
   llvm::Value* counters = b.CreateIntToPtr(field(b, m_.i64, work.control, offsetof(BendDeviceControl, counters)), m_.ptr);
   llvm::Value* counter = b.CreateInBoundsGEP(m_.i32, counters, {b.CreateZExt(work.base, m_.i64)});
   llvm::Value* before = m_.device_add(b, counter, done);
   b.CreateCondBr(b.CreateICmpEQ(b.CreateAdd(before, done), units), last, gone_);
   b.SetInsertPoint(last);
-  m_.device_fence(b);
+  if (reads) m_.device_fence(b);
   m_.store(b, b.getInt32(0), counter, 0, Region::Frame);
   llvm::Value* from = result_place(b, work, b.getInt32(0));
   Leaves value;

@@ -590,8 +590,10 @@ void ModuleEmitter::emit_resume_join(Builder& b, llvm::Value* worker, llvm::Valu
   const Leaves words = load_record(b, param_types(flow, cut.continuation), cut.payload, b.CreateConstInBoundsGEP1_64(i8, join, BEND_JOIN_HEADER));
   set_state(b, state, kStateParent, load(b, i64, join, offsetof(BendJoin, parent), Region::Frame));
   // What follows a fork is about as large as the fork was.
-  set_levels(b, worker, state, b.CreateLShr(load(b, i32, join, offsetof(BendJoin, remaining), Region::Frame), BEND_JOIN_LEVELS), false);
+  llvm::Value* levels = b.CreateLShr(load(b, i32, join, offsetof(BendJoin, remaining), Region::Frame), BEND_JOIN_LEVELS);
+  // The list's head comes with the record's words, before the thread waits for one of them.
   device_free(b, worker, join, cut.join_bytes);
+  set_levels(b, worker, state, levels, false);
   empty_stack(b, state, flow.funcs[cut.func].result);
   set_words(b, state, words);
   next_segment(b, state, options.gpu->plan->run[cut.continuation.index]);
@@ -675,8 +677,8 @@ void ModuleEmitter::emit_relay(Builder& b, llvm::Value* worker, llvm::Value* sta
   Leaves words;
   for (flow::Leaf leaf : layouts.of(type).leaves) words.push_back(load(b, leaf_type(leaf.kind), join, BEND_JOIN_HEADER + leaf.offset, Region::Frame));
   set_state(b, state, kStateParent, load(b, i64, join, offsetof(BendJoin, parent), Region::Frame));
-  set_levels(b, worker, state, number(0), false);
   device_free(b, worker, join, relay_bytes(type));
+  set_levels(b, worker, state, number(0), false);
   empty_stack(b, state, type);
   set_words(b, state, words);
   next_segment(b, state, options.gpu->plan->out.at(type.index));
