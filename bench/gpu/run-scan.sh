@@ -26,12 +26,12 @@ while read -r size count blocks; do
   done
   awk -v k="$size" -v b="$at" -v u="$best" -v c="$cub" -v s="$check" 'BEGIN{printf "2^%-3d 2^%-5d %10.1f %10.1f %7.2f %s\n", k, b, u, c, c / u, s}' | tee -a "$out/scan.txt"
 done <<'ROWS'
-20 129 14 15
-22 129 15 16
-24 65 16 17
-26 33 16 17
-28 9 17 18
-30 5 19 20
+20 129 15 14
+22 129 17 16
+24 65 19 18 17
+26 33 21 20 19
+28 9 23 22 21 20
+30 5 25 24 23 22
 ROWS
 rm -f "$out/stats.tmp"
 exit $failed

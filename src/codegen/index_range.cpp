@@ -155,7 +155,8 @@ class LoopAnalysis {
         if (o && invariant(*o))
           for (uint32_t k : indices_)
             if (index == params_[k] || (positive && is_increment(index, params_[k]))) {
-              wanted_[{k, *o}] = true;
+              bool& last = wanted_[{k, *o}];
+              last = last || !positive || index != params_[k];
               marked_.push_back(id);
             }
       }
@@ -209,7 +210,7 @@ class LoopAnalysis {
     const TypeId boolean = m_.intern(enum2), nat = m_.intern(Type{TypeKind::Nat}), u32 = m_.intern(Type{TypeKind::U32});
     std::vector<Node> test;
     VarId all;
-    for (const auto& [key, _] : wanted_) {
+    for (const auto& [key, last] : wanted_) {
       const auto& [k, o] = key;
       VarId array = initial_[o.param];
       for (uint32_t field : o.path) {
@@ -222,7 +223,13 @@ class LoopAnalysis {
       const VarId mask = prim(test, u32, Prim::ArrayMask, {array}, "mask");
       const VarId inside = prim(test, boolean, Prim::U32IsLe, {initial_[k], mask}, "inside");
       const VarId room = prim(test, nat, Prim::NatSub, {prim(test, nat, Prim::U32ToNat, {mask}, "mask"), prim(test, nat, Prim::U32ToNat, {initial_[k]}, "from")}, "room");
-      const VarId short_of = prim(test, boolean, Prim::NatIsLt, {room, initial_[*counter_]}, "short");
+      VarId beyond = initial_[*counter_];
+      if (!last) {
+        Expr one;
+        one.imm = 1;
+        beyond = prim(test, nat, Prim::NatSub, {beyond, emit(test, nat, one, "c")}, "beyond");
+      }
+      const VarId short_of = prim(test, boolean, Prim::NatIsLt, {room, beyond}, "short");
       const VarId ok = prim(test, boolean, Prim::BoolAnd, {inside, prim(test, boolean, Prim::BoolNot, {short_of}, "fits")}, "in_range");
       all = all.valid() ? prim(test, boolean, Prim::BoolAnd, {all, ok}, "in_range") : ok;
     }
@@ -260,7 +267,7 @@ class LoopAnalysis {
   std::optional<uint32_t> counter_;
   NodeId head_switch_;
   std::vector<uint32_t> indices_;
-  std::map<std::pair<uint32_t, Origin>, bool> wanted_;
+  std::map<std::pair<uint32_t, Origin>, bool> wanted_;   // true: the slot at index + counter too, else those before it
   std::vector<NodeId> marked_;
   std::map<uint32_t, std::vector<NodeId>> increments_;
 };

@@ -1,7 +1,8 @@
 // hoist_index_masks: a loop that walks consecutive slots of an array gets a copy without index masks, entered when one test at the
 // loop's entry proves that every slot it touches is below the array's size (indices wrap modulo the size otherwise).
 //   loop (n, j, a) { switch n { 0 => .. else => { .. a[j] .. jump (n - 1, j + 1, a) } } }
-// has indices j .. j + n, so `j <= mask and n <= mask - j` at entry proves all. In the copy the accesses carry `in_range` and the index
+// has indices j .. j + n - 1, so `j <= mask and n - 1 <= mask - j` at entry proves all; with an access at j + 1, or at j where n may be 0, they
+// are j .. j + n. In the copy the accesses carry `in_range` and the index
 // additions cannot wrap, which lets LLVM see consecutive addresses.
 #pragma once
 #include "codegen/flow.h"

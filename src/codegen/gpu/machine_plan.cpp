@@ -43,7 +43,9 @@ class Planner {
       if (row.why.empty()) task(row.func);   // a tree that finds no place in a pool of launches
     plan_.task_stride = std::max<uint32_t>(BEND_TASK_HEADER, (plan_.task_stride + 15) / 16 * 16);   // not 0 when every target is refused: queues are divided into records
     for (uint32_t i = 0; i < device_.trees.size(); ++i)
-      if (device_.trees[i].why.empty()) tree(i);
+      if (device_.trees[i].why.empty()) tree(i, device_.trees[i].func, false);
+    for (uint32_t i = 0; i < device_.scans.size(); ++i)
+      if (device_.scans[i].why.empty()) tree(i, device_.scans[i].func, true);
     return std::move(plan_);
   }
 
@@ -142,12 +144,11 @@ class Planner {
     plan_.task_payload[func.index] = std::move(payload);
   }
 
-  void tree(uint32_t index) {
-    const FuncId func = device_.trees[index].func;
+  void tree(uint32_t index, FuncId func, bool scan) {
     plan_.tree_of[func.index] = static_cast<uint32_t>(plan_.trees.size());
-    TreePlan row{index, record(func, BEND_GROUP_HEADER), {}};
+    TreePlan row{index, record(func, BEND_GROUP_HEADER), scan, {}};
     // Grids whose leaves loop have their shared memory for the tiles of arrays.
-    if (!plan_.loops) row.staged = made_nodes(m_, layouts_, device_.trees[index].leaf);
+    if (!plan_.loops && !scan) row.staged = made_nodes(m_, layouts_, device_.trees[index].leaf);
     if (row.staged.bytes > kMostStagedBytes || (row.staged.bytes > 0 && *row.staged.sizes.rbegin() > BEND_DEVICE_SMALL)) row.staged = {};
     plan_.stage_bytes = std::max(plan_.stage_bytes, row.staged.bytes);
     plan_.group_stride = std::max(plan_.group_stride, (BEND_GROUP_HEADER + row.payload.bytes + 15) / 16 * 16);

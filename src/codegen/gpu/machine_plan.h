@@ -50,10 +50,11 @@ struct Segment {
 // The header of a frame is one word: its size in words of 8 bytes, 16 bits; the Out segment of the function that waits in it, 16 bits; and
 // the segment that takes the value it waits for, 32 bits.
 
-// A perfect tree that may run as one grid (device_abi.h: BendGroup).
+// A perfect tree, or two that are a scan, that may run as one grid (device_abi.h: BendGroup).
 struct TreePlan {
-  uint32_t tree = 0;                     // index into DeviceModule::trees
+  uint32_t tree = 0;                     // index into DeviceModule::trees, of a scan into DeviceModule::scans
   flow::FieldsLayout payload;            // of the function's parameters; offsets from the record's start
+  bool scan = false;
   MadeNodes staged;                      // of its leaf, when a warp makes them in shared memory; else no bytes
 };
 

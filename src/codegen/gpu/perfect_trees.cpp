@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "codegen/gpu/array_effects.h"
 #include "codegen/memory_layout.h"
 #include "codegen/ownership.h"
 #include "codegen/prim_types.h"
@@ -32,7 +33,7 @@ struct Shape {
 
 class Finder {
  public:
-  Finder(Module& module, const std::vector<bool>& reachable, const std::vector<bool>& async) : m_(module), layouts_(module), reachable_(reachable), async_(async) {}
+  Finder(Module& module, const std::vector<bool>& reachable, const std::vector<bool>& async) : m_(module), layouts_(module), effects_(module), reachable_(reachable), async_(async) {}
 
   std::vector<PerfectTree> run() {
     std::vector<PerfectTree> out;
@@ -114,6 +115,7 @@ class Finder {
     for (uint32_t i = 0; i < func.params.size(); ++i) param[func.params[i].index] = i;
     NodeId at = func.body;
     VarId less;
+    std::vector<VarId> read;              // arrays, before the fork
     bool chosen = false;
     while (at.valid()) {
       const Node& n = m_.nodes[at];
@@ -126,6 +128,10 @@ class Finder {
         case NodeKind::Let:
           if (n.expr.kind == ExprKind::Prim && n.expr.prim == Prim::NatPred && chosen && m_.list(n.expr.args)[0] == func.params[tree.measure]) less = n.var;
           if (n.expr.kind == ExprKind::Call && n.expr.func == f) return "it calls itself outside the fork";
+          if (is_slot_read(n)) {
+            read.push_back(m_.list(n.expr.args)[0]);
+            break;
+          }
           if (!pure_value(n)) return "what comes before the fork is more than arithmetic";
           break;
         case NodeKind::Open:
@@ -170,6 +176,35 @@ class Finder {
     }
     if (words > kMostWords) return fmt::format("its arguments are {} words, more than {}", words, kMostWords);
     if (layouts_.of(func.result).leaves.size() > kMostResultWords) return fmt::format("its result is {} words, more than {}", layouts_.of(func.result).leaves.size(), kMostResultWords);
+    return read.empty() ? "" : reads(tree, read);
+  }
+
+  // A slot's unboxed value, from an array that stays where it is.
+  bool is_slot_read(const Node& n) const {
+    if (n.expr.kind != ExprKind::Prim || n.expr.prim != Prim::ArrayGet || !n.expr.in_place) return false;
+    return !is_counted(m_, m_.vars[n.var].type);
+  }
+
+  // What a node reads before it forks, a grid's threads read when they come by, after any leaf: no leaf and no node may write it.
+  std::string reads(PerfectTree& tree, const std::vector<VarId>& read) {
+    const FuncId f = tree.func;
+    const Func& func = m_.funcs[f];
+    const ArrayEffects& effects = effects_.of(f);
+    std::vector<uint32_t> from(func.params.size() + 1, 0);   // first word of each parameter
+    for (size_t i = 0; i < func.params.size(); ++i) from[i + 1] = from[i] + static_cast<uint32_t>(layouts_.of(m_.vars[func.params[i]].type).leaves.size());
+    std::set<uint32_t> groups;
+    for (VarId v : read) {
+      const uint32_t group = effects_.group_in(f, v);
+      if (group == ArrayEffects::kNone || effects.written[group]) return fmt::format("it reads {} before the fork and may write it below", name(v));
+      groups.insert(group);
+    }
+    for (size_t i = 0; i < func.params.size(); ++i) {
+      const uint32_t group = effects.group[i];
+      if (group == ArrayEffects::kNone || !(effects.written[group] || groups.count(group))) continue;
+      if (m_.types[m_.vars[func.params[i]].type].kind != TypeKind::Array) return fmt::format("it reads an array before the fork, and its argument {} is more than an array", name(func.params[i]));
+      for (size_t k = 0; k < i; ++k)
+        if (const uint32_t other = effects.group[k]; other != ArrayEffects::kNone && (effects.written[group] ? groups.count(other) > 0 : effects.written[other])) tree.apart.emplace_back(from[k], from[i]);
+    }
     return "";
   }
 
@@ -427,6 +462,7 @@ class Finder {
 
   Module& m_;
   Layouts layouts_;
+  ArrayEffectsFinder effects_;
   const std::vector<bool>&reachable_, &async_;
   std::map<uint32_t, bool> pure_;
   std::map<uint32_t, uint32_t> weights_;

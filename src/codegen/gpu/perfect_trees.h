@@ -25,6 +25,8 @@ struct PerfectTree {
   bool post_args = false;       // f@post takes f's parameters before the two results
   bool gives_left = false;      // a node's result is its left child's, so a tree's is that of its first leaf (tree_paths.h)
   std::vector<PathForm> paths;  // by word of the arguments, when all have a form
+  std::vector<std::pair<uint32_t, uint32_t>> apart;   // words of the arguments: arrays that nodes read before they fork, and arrays that leaves write. The tree is
+                                                      // a grid when no two of a pair are one block
   flow::FuncId step, leaf, post;
   std::vector<flow::FuncId> leaves;   // f@leaf0 .. f@leaf<grain>
 };

@@ -383,6 +383,11 @@ DeviceModule split_segments(const Module& host) {
   device.reachable.resize(m.funcs.size(), true);
   device.async.resize(m.funcs.size(), false);
 
+  device.scans = find_scan_trees(m, device.trees, device.reachable);
+  device.inlined.resize(m.funcs.size(), false);
+  device.reachable.resize(m.funcs.size(), true);
+  device.async.resize(m.funcs.size(), true);
+
   BoundedCopies bounded = bound_recursion(m, device.reachable, device.async);
   device.reachable.resize(m.funcs.size(), true);
   device.async.resize(m.funcs.size(), false);

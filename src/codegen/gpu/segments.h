@@ -15,6 +15,7 @@
 #include "codegen/gpu/accumulate.h"
 #include "codegen/gpu/bounded_recursion.h"
 #include "codegen/gpu/perfect_trees.h"
+#include "codegen/gpu/scan_trees.h"
 
 namespace bendc {
 
@@ -33,6 +34,7 @@ struct DeviceModule {
   std::vector<bool> inlined;     // by FuncId: made by find_perfect_trees, always part of the grid's kernel
   std::vector<BoundedRecursion> bounded;
   std::vector<PerfectTree> trees;
+  std::vector<ScanTree> scans;
   std::vector<Accumulator> accumulators;
   std::vector<DeviceEntry> entries;
 };

@@ -5,9 +5,11 @@
 //
 // In: f@step, f@post. Out: a form for each word of f's parameters; whether a node's result is its left child's.
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "codegen/flow.h"
+#include "codegen/gpu/symbolic_terms.h"
 
 namespace bendc {
 
@@ -22,7 +24,15 @@ struct PathForm {
   uint32_t factor = 1;
 };
 
-// By word of the parameters, without the last one (which child); empty: some word has no closed form. `measure`: the depth's parameter.
+// What step gives its left and its right child, by word. The parameters but the last one have terms already.
+struct StepWords {
+  Terms::Words left, right;
+};
+[[nodiscard]] std::optional<StepWords> step_words(const flow::Module& module, Terms& terms, flow::FuncId step);
+
+// By word of the parameters, without the last one (which child); none: no closed form. `measure`: the depth's parameter.
+[[nodiscard]] std::vector<std::optional<PathForm>> word_forms(const flow::Module& module, flow::FuncId step, uint32_t measure);
+// Of all words; empty: some word has none.
 [[nodiscard]] std::vector<PathForm> path_forms(const flow::Module& module, flow::FuncId step, uint32_t measure);
 
 // post(left, right) is `left`, and what it does with `right` is at most to count an array handle down.

@@ -372,8 +372,23 @@ class Coalescer {
     if (!plan_.prefetch) loads = load_rows(at);
     store_rows(loads);
     wait();
+    llvm::Value* more = vote(llvm::Intrinsic::nvvm_vote_any_sync, b_.CreateICmpULT(following, end_));
+    // Short blocks are one tile: no loads for a second one.
     Values next_loads;
-    if (plan_.prefetch) next_loads = load_rows(following);
+    if (plan_.prefetch) {
+      llvm::BasicBlock *before = b_.GetInsertBlock(), *fetch = block("fetch"), *fetched = block("fetched");
+      b_.CreateCondBr(more, fetch, fetched);
+      b_.SetInsertPoint(fetch);
+      const Values made = load_rows(following);
+      b_.CreateBr(fetched);
+      b_.SetInsertPoint(fetched);
+      for (llvm::Value* load : made) {
+        llvm::PHINode* phi = b_.CreatePHI(load->getType(), 2);
+        phi->addIncoming(llvm::PoisonValue::get(load->getType()), before);
+        phi->addIncoming(load, fetch);
+        next_loads.push_back(phi);
+      }
+    }
     llvm::Value* full = vote(llvm::Intrinsic::nvvm_vote_all_sync, b_.CreateICmpEQ(b_.CreateSub(to, from), number(plan_.iterations)));
     llvm::BasicBlock *whole = block("iterations"), *part = block("part"), *some = block("some"), *over = block("iterated");
     b_.CreateCondBr(full, whole, part);
@@ -399,7 +414,6 @@ class Coalescer {
     }
     wait();
     write_rows(at, full);
-    llvm::Value* more = vote(llvm::Intrinsic::nvvm_vote_any_sync, b_.CreateICmpULT(following, end_));
     // Reads of the rows, before the next tile's words come.
     if (std::any_of(plan_.streams.begin(), plan_.streams.end(), [](const Stream& stream) { return stream.written; })) wait();
     llvm::BasicBlock* end = b_.GetInsertBlock();

@@ -537,6 +537,7 @@ void GridEmitter::staged_leaves(Builder& b, const Work& work, const MadeNodes& n
 // Warp-tasks of a tree: bend.grid.f(worker, control, group, number, warps) runs those of the group with the numbers `number`, `number` + warps, .. and returns the
 // first number beyond.
 llvm::Function* GridEmitter::grid_function(const TreePlan& plan) {
+  if (plan.scan) return scan_function(plan);
   const PerfectTree& tree = m_.options.gpu->device->trees[plan.tree];
   llvm::FunctionType* type = llvm::FunctionType::get(m_.i32, {m_.ptr, m_.ptr, m_.ptr, m_.i32, m_.i32}, false);
   return m_.helper("bend.grid." + mangle(m_.flow.funcs[tree.func].name), type, [&](llvm::Function* fn, Builder& b) {
@@ -806,22 +807,27 @@ void GridEmitter::offer(Builder& b, llvm::Value* worker, llvm::Value* state, Fun
   const auto it = plan.tree_of.find(func.index);
   if (it == plan.tree_of.end()) return;
   const TreePlan& row = plan.trees[it->second];
-  const PerfectTree& tree = m_.options.gpu->device->trees[row.tree];
+  const DeviceModule& device = *m_.options.gpu->device;
+  const ScanTree* scan = row.scan ? &device.scans[row.tree] : nullptr;
+  const PerfectTree& tree = device.trees[scan ? scan->first : row.tree];
+  const bool heavy = tree.heavy || (scan && device.trees[scan->second].heavy);
   const std::vector<TypeId> types = param_types(m_.flow, func);
   const Leaves params = m_.get_words(b, state, types);
-  llvm::Value* depth = params[measure_leaf(tree)];
+  llvm::Value* depth = params[scan ? scan->first_words[measure_leaf(tree)] : measure_leaf(tree)];
   const uint32_t warp_height = tree.grain + BEND_LANE_BITS;
   llvm::BasicBlock *ask = m_.block(b, "ask"), *reserve = m_.block(b, "reserve"), *append = m_.block(b, "append_group"), *body = m_.block(b, "no_group");
 
   llvm::Value* spent = m_.is_spent(b, state);
-  llvm::Value* deep = b.CreateICmpUGE(depth, b.getInt64(tree.heavy ? tree.grain + kFewestHeavy : warp_height));
+  llvm::Value* deep = b.CreateICmpUGE(depth, b.getInt64(heavy ? tree.grain + kFewestHeavy : warp_height));
   b.CreateCondBr(deep, ask, body);
   b.SetInsertPoint(ask);
   llvm::Value* control = m_.device_control(b, worker);
   llvm::Value* wanted_now = b.CreateICmpNE(field(b, m_.i32, control, offsetof(BendDeviceControl, groups_wanted)), b.getInt32(0));
   llvm::Value* allowed = b.CreateICmpNE(field(b, m_.i32, control, offsetof(BendDeviceControl, group_capacity)), b.getInt32(0));
-  llvm::Value* large = b.CreateICmpUGE(b.CreateAdd(depth, b.getInt64(tree.heavy ? kHeavyBonus : 0)), field(b, m_.i64, control, offsetof(BendDeviceControl, threshold)));
-  llvm::Value* fits = b.CreateICmpULE(depth, b.getInt64(warp_height + BEND_WIDE_MOST + kMostWarpsLog2));
+  if (scan) allowed = b.CreateAnd(allowed, blocks_fit(b, *scan, params, depth));
+  else for (auto [read, written] : tree.apart) allowed = b.CreateAnd(allowed, b.CreateICmpNE(b.CreateAnd(b.CreateXor(params[read], params[written]), BEND_ARRAY_ADDRESS), b.getInt64(0)));
+  llvm::Value* large = b.CreateICmpUGE(b.CreateAdd(depth, b.getInt64(heavy ? kHeavyBonus : 0)), field(b, m_.i64, control, offsetof(BendDeviceControl, threshold)));
+  llvm::Value* fits = b.CreateICmpULE(depth, b.getInt64(warp_height + (scan ? 0 : BEND_WIDE_MOST) + kMostWarpsLog2));
   b.CreateCondBr(b.CreateAnd(b.CreateAnd(b.CreateOr(wanted_now, spent), allowed), b.CreateAnd(large, fits)), reserve, body);
   b.SetInsertPoint(reserve);
   llvm::Value* whole = b.CreateICmpUGE(depth, b.getInt64(warp_height));
@@ -829,7 +835,14 @@ void GridEmitter::offer(Builder& b, llvm::Value* worker, llvm::Value* state, Fun
   llvm::Value* wanted = field(b, m_.i32, control, offsetof(BendDeviceControl, warps_log2));
   llvm::Value* more = b.CreateSub(above, wanted);
   llvm::Value* wide = b.CreateSelect(b.CreateICmpULE(above, wanted), b.getInt32(0), b.CreateSelect(b.CreateICmpULT(more, b.getInt32(BEND_WIDE_MOST)), more, b.getInt32(BEND_WIDE_MOST)));
-  llvm::Value* units = b.CreateShl(b.getInt32(1), b.CreateSub(above, wide));
+  llvm::Value* units = b.CreateShl(b.getInt32(1), scan ? above : b.CreateSub(above, wide));
+  if (scan) {
+    // Numbers are told apart by 31 bits.
+    wide = b.CreateAdd(m_.device_add(b, b.CreateConstGEP1_64(m_.i8, control, offsetof(BendDeviceControl, scan_number)), b.getInt32(1)), b.getInt32(1));
+    llvm::BasicBlock* numbered = m_.block(b, "numbered");
+    b.CreateCondBr(b.CreateICmpULT(wide, b.getInt32(1u << 31)), numbered, body);
+    b.SetInsertPoint(numbered);
+  }
   auto write = [&](llvm::Value* record, llvm::Value* base) {
     m_.store(b, b.getInt32(it->second), record, offsetof(BendGroup, tree), Region::Frame);
     m_.store(b, b.CreateTrunc(depth, m_.i32), record, offsetof(BendGroup, height), Region::Frame);
@@ -839,7 +852,7 @@ void GridEmitter::offer(Builder& b, llvm::Value* worker, llvm::Value* state, Fun
     m_.store_record(b, types, row.payload, params, record);
     m_.next_segment(b, state, BEND_SEGMENT_NONE);
   };
-  if (m_.options.launches) {
+  if (m_.options.launches && !scan) {
     // A grid of the tree's own, launched when the warp or block has ended its tasks.
     llvm::BasicBlock *nested = m_.block(b, "nested_tree"), *in_round = m_.block(b, "in_round");
     const ModuleEmitter::TreePlace place = m_.nested_tree(b, worker, control, units);

@@ -1,10 +1,11 @@
-// Inside the back end: perfect trees as one grid (emit_grid.cpp). In: the trees of the machine's plan. Out: what a tree's segment starts with,
+// Inside the back end: perfect trees as one grid (emit_grid.cpp), scans too (emit_scan_grid.cpp). In: the trees of the machine's plan. Out: what a tree's segment starts with,
 // and the kernel bend_flat or its emulated twin.
 #pragma once
 #include "codegen/llvm/emitter.h"
 
 namespace bendc {
 struct PerfectTree;
+struct ScanTree;
 struct TreePlan;
 struct MadeNodes;
 }
@@ -65,6 +66,19 @@ class GridEmitter {
   void staged_leaves(Builder& b, const Work& work, const MadeNodes& nodes, llvm::Value* bits, const LeafCall& leaf, llvm::BasicBlock* otherwise, llvm::BasicBlock* made);
   llvm::Function* grid_function(const TreePlan& plan);
   llvm::Function* reserve_function();
+  // Scans.
+  struct Scan;
+  llvm::Function* scan_function(const TreePlan& plan);
+  [[nodiscard]] llvm::Value* blocks_fit(Builder& b, const ScanTree& scan, const Leaves& params, llvm::Value* depth);
+  [[nodiscard]] llvm::Value* take_number(Builder& b, const Scan& scan);
+  [[nodiscard]] llvm::Value* before_lanes(Builder& b, const Work& work, const Scan& scan, llvm::Value* unit, const Lanes& values, const Lanes& before);
+  struct Found {
+    llvm::SmallVector<llvm::Value*, 4> words, there;
+  };
+  void publish(Builder& b, const Scan& scan, llvm::Value* place, llvm::Value* value, llvm::Value* whole);
+  [[nodiscard]] Found wait_for(Builder& b, const Work& work, const Scan& scan, llvm::ArrayRef<llvm::Value*> places, llvm::ArrayRef<llvm::Value*> wanted, llvm::Value* own,
+                               const std::function<llvm::Value*(Builder&, const Found&)>& enough);
+  [[nodiscard]] llvm::Value* before_unit(Builder& b, const Work& work, const Scan& scan, llvm::Value* unit, llvm::Value* own);
 
   ModuleEmitter& m_;
   llvm::Value* lane_ = nullptr;            // on a device

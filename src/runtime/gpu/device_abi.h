@@ -38,6 +38,11 @@
    last combines their results and goes on. Counters are zero between groups. The group's result goes to its parent, a join, as that of a task; a join
    that can go on then is appended to `resumes`, and is the next round's first work: its segment runs with the record itself.
      emulated_flat(control, warp, warps)        the same for the host
+   Scans (codegen/gpu/scan_trees.h) are groups of two trees of one depth in one pass. Their warp-tasks are of 32 leaves of either tree, and what one knows of
+   its own leaves the later ones need: so warps take them in order, by the counter behind `scans` at the group's base, and none waits for one that nobody has
+   begun. A warp-task leaves a word at its place in `scans`, and so does the last one of a family of 128 for them all (emit_scan_grid.cpp): number of the scan
+   << 33 | the value is that of all leaves so far << 32 | value, in one store; the number tells the words of this scan from older ones. The counter is zero between groups: each warp that works on a group asks it once too often, and the
+   last to do so clears it.
    A group for which there is no place is written with tree BEND_TREE_NONE if its index has one, and the task forks.
 
    Heap: threads take chunks of chunk_bytes (or a larger size at once) from heap_cursor by one atomic and cut them in their
@@ -122,7 +127,7 @@ typedef struct BendGroup {
   uint32_t tree;                         /* index of the tree in the program; BEND_TREE_NONE: skip */
   uint32_t height;                       /* the depth argument */
   uint32_t base;                         /* number of its first warp-task in the round */
-  uint32_t wide;
+  uint32_t wide;                         /* of a scan: its number, from 1 on */
   uint32_t segment, flags;               /* in a pool of launches, with what follows: the record of the task that the tree is without groups */
   uint64_t parent;                       /* of the task that appended it */
 } BendGroup;
@@ -196,13 +201,15 @@ typedef struct BendDeviceControl {
   uint32_t middle_budget;                /* `budget` of middle rounds */
   uint32_t most_spread;
   uint32_t again_budget;                 /* `budget` of a sequential round that follows another one */
-  uint32_t reserved5[14];
+  uint64_t scans;                        /* warp_capacity u64: sums of warp-tasks of scans; as many of families; as many u32: numbers given out */
+  uint32_t reserved5[12];
   /* line 6 */
   uint64_t groups;                       /* atomic: see BEND_GROUP_SHIFT */
   uint64_t reserved6[15];
   /* line 7 */
   uint32_t out_resume_count;             /* atomic */
-  uint32_t reserved7[31];
+  uint32_t scan_number;                  /* atomic: scans so far, of all calls since the words at `scans` were zero */
+  uint32_t reserved7[30];
 } BendDeviceControl;
 
 #ifdef __cplusplus

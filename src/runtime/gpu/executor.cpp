@@ -63,6 +63,8 @@ void fill_control(const Run* run, BendDeviceControl* c) {
   c->group_queue = space->groups;
   c->results = space->results;
   c->counters = space->counters;
+  c->scans = space->scans;
+  c->scan_number = space->scan_number;
   c->in_resumes = space->resumes[0];
   c->out_resumes = space->resumes[1];
   c->group_capacity = space->group_capacity;
@@ -161,7 +163,12 @@ bool run_rounds(Run* run, Message* why) {
   Space* space = run->space;
   char* control = space->pinned + kResultBytes;
   if (!space_restore_zeros(space, align_up(space->heap + run->used, 256) - space->heap, run->top, why)) return false;
+  if (space->scan_number > kMostScans) {
+    if (space->warp_capacity > 0 && !space_zero(space, space->scans, space->warp_capacity * kScanBytes, why)) return false;
+    space->scan_number = 0;
+  }
   fill_control(run, run->control);
+  space->scan_number = kScansUnclear;   // until the call has ended well
   memcpy(control, run->control, sizeof *run->control);
   memcpy(control + kControlBytes, run->record, space->task_stride);
   if (!space_start(space, kControlBytes + space->task_stride, why)) return false;
@@ -170,6 +177,7 @@ bool run_rounds(Run* run, Message* why) {
   if (!(run->launches ? run_launches(run, why) : space->device ? launch(run, why) : emulate(run))) return false;
   const char* image = space->device ? control : reinterpret_cast<const char*>(space->control);
   memcpy(run->control, image, sizeof *run->control);
+  space->scan_number = run->control->scan_number;
   space->zeros.touched(run->control->heap_cursor - space->heap, run->top);
   memcpy(run->result, image - result_span(run), run->program->entries[run->entry].result.size);
   // Nothing taken, and nothing small that could be given back: the threads' words are zero still.

@@ -153,13 +153,15 @@ bool space_open(Space* space, Device* device, const BendGpuProgram* program, uin
   if (program->group_stride > 0) {
     uint64_t groups = capacity && capacity / 4 < kGroups ? capacity / 4 : kGroups;
     uint64_t warps = device ? kWarps : capacity / 4 < kEmulatedWarps ? capacity / 4 : kEmulatedWarps;
-    while (warps * (program->result_stride + 4) > space->bytes / 16) warps /= 2;
+    while (warps * (program->result_stride + 24) > space->bytes / 16) warps /= 2;
     space->group_capacity = static_cast<uint32_t>(groups);
     space->warp_capacity = static_cast<uint32_t>(warps);
     space->groups = part(groups * program->group_stride);
     for (uint64_t& list : space->resumes) list = part(groups * 8);
     space->results = part(warps * program->result_stride);
     space->counters = part(warps * 4);
+    space->scans = part(warps * kScanBytes);
+    if (device) space->scan_number = kScansUnclear;
   }
   at = align_up(at, kPage);
   space->heap = at;

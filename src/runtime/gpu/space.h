@@ -1,7 +1,7 @@
 // The device memory of a run: one block, cut into control block, result, thread records, two queues and the heap. With the emulator the
 // block is host memory, and device addresses are host addresses.
 //
-//   base: results | control | queue 0 | queue 1 | threads | groups, resumes, warps' results and counters | heap ............ |
+//   base: results | control | queue 0 | queue 1 | threads | groups, resumes, warps' results, counters and scans | heap ............ |
 //                                                                        ^ grows up: nodes   ^ places: big blocks, for a call or longer
 // A call's result ends where the control block starts and its first task follows it, so that one copy starts a call and one copy looks at it.
 #pragma once
@@ -26,7 +26,8 @@ struct Space {
   uint32_t task_stride;
   Image image;
   uint32_t thread_records;   // resident threads of the widest kernel
-  uint64_t groups, resumes[2], results, counters;  // of perfect trees; capacities 0: the program has none
+  uint64_t groups, resumes[2], results, counters, scans;  // of perfect trees; capacities 0: the program has none
+  uint32_t scan_number;      // of the last scan; kScansUnclear: the words at `scans` are to be zeroed first
   uint32_t group_capacity, warp_capacity;
   const char* statics;       // host copy of the device's immortal nodes
   char* pinned;              // host copy of results, control block and first task
@@ -36,6 +37,9 @@ struct Space {
   void* rounds_graph;        // kGraphRounds times bend_round and bend_flip; null: launched one by one
 };
 
+inline constexpr uint64_t kScanBytes = 20;            // of a warp-task at `scans`
+inline constexpr uint32_t kScansUnclear = ~0u;
+inline constexpr uint32_t kMostScans = 1u << 30;     // a call begins with fewer; numbers have 31 bits
 inline constexpr uint64_t kBounceBytes = 1u << 20;
 inline constexpr uint64_t kZeroBytes = 256u << 20;    // 60 us on an H200
 inline constexpr uint64_t kControlBytes = 1024;      // the control block up to queue 0
