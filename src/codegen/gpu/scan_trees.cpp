@@ -336,7 +336,7 @@ class Finder {
         const Terms::Words words = t_.value(v);
         for (size_t i = 0; i < words.size(); ++i) {
           if (arrays.count(words[i])) row_.arrays.push_back(next + static_cast<uint32_t>(i));
-          if (words[i] == log2 && row_.log2_word == ScanTree::kTable) row_.log2_word = next + static_cast<uint32_t>(i);
+          if (words[i] == log2 && t_[log2].kind != Term::Kind::Const) row_.log2_word = next + static_cast<uint32_t>(i);
         }
         next += static_cast<uint32_t>(words.size());
       }
