@@ -443,9 +443,8 @@ void ModuleEmitter::add_to_sum(Builder& b, llvm::Value* record, llvm::Value* pla
     if (kind == BEND_SUM_ADD) {
       // The count lies in the lower half and is not 0, so taking one from it does not reach the sum. Who reads the sum reads nothing else that the
       // child has written, unless that may be an array.
-      if (plan.sums_publish) device_fence(b);
       llvm::Value* change = b.CreateSub(b.CreateShl(b.CreateZExt(value, i64), 32), llvm::ConstantInt::get(i64, 1));
-      llvm::Value* before = device_add(b, sum, change);
+      llvm::Value* before = plan.sums_publish ? device_arrive(b, sum, change) : device_add(b, sum, change);
       llvm::BasicBlock* whole = block(b, "whole");
       b.CreateCondBr(b.CreateICmpEQ(b.CreateTrunc(before, i32), number(1)), whole, over);
       b.SetInsertPoint(whole);
@@ -469,7 +468,7 @@ void ModuleEmitter::add_to_sum(Builder& b, llvm::Value* record, llvm::Value* pla
 // One child less to wait for. In `last` all that the others have written is seen.
 void ModuleEmitter::arrive(Builder& b, llvm::Value* record, llvm::BasicBlock* last, llvm::BasicBlock* over) {
   llvm::BasicBlock* fence = block(b, "fence");
-  llvm::Value* before = device_arrive(b, b.CreateConstGEP1_64(i8, record, offsetof(BendJoin, remaining)));
+  llvm::Value* before = device_arrive(b, b.CreateConstGEP1_64(i8, record, offsetof(BendJoin, remaining)), llvm::ConstantInt::getSigned(i32, -1));
   b.CreateCondBr(is_last(b, before), fence, over);
   b.SetInsertPoint(fence);
   device_fence(b);
@@ -599,15 +598,17 @@ void ModuleEmitter::emit_resume_join(Builder& b, llvm::Value* worker, llvm::Valu
   next_segment(b, state, options.gpu->plan->run[cut.continuation.index]);
 }
 
-// Counts one child of a join down; what the thread has written is seen by who counts after it. Not a fence: that one also drops what the processor has
-// in its first cache, which only the last child to arrive must.
-llvm::Value* ModuleEmitter::device_arrive(Builder& b, llvm::Value* counter) {
+// Adds to the counter of a join, when a child arrives; what the thread has written is seen by who counts after it. Not a fence: that one also drops what the
+// processor has in its first cache, which only the last child to arrive must.
+llvm::Value* ModuleEmitter::device_arrive(Builder& b, llvm::Value* counter, llvm::Value* change) {
   if (options.target != TargetKind::Device) {
     device_fence(b);
-    return device_add(b, counter, llvm::ConstantInt::getSigned(i32, -1));
+    return device_add(b, counter, change);
   }
-  llvm::FunctionType* type = llvm::FunctionType::get(i32, {ptr}, false);
-  return b.CreateCall(llvm::InlineAsm::get(type, "atom.release.gpu.add.u32 $0, [$1], -1;", "=r,l,~{memory}", true), {counter});
+  const bool wide = change->getType() == i64;
+  llvm::FunctionType* type = llvm::FunctionType::get(change->getType(), {ptr, change->getType()}, false);
+  const char* text = wide ? "atom.release.gpu.add.u64 $0, [$1], $2;" : "atom.release.gpu.add.u32 $0, [$1], $2;";
+  return b.CreateCall(llvm::InlineAsm::get(type, text, wide ? "=l,l,l,~{memory}" : "=r,l,r,~{memory}", true), {counter, change});
 }
 
 // The value in the state goes out of the thread, to the parent.

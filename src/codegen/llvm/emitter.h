@@ -353,7 +353,7 @@ class ModuleEmitter {
   [[nodiscard]] uint32_t place_of(uint32_t offset, Place place) const;
   [[nodiscard]] llvm::Value* stack_at(Builder& b, llvm::Value* stack, llvm::Value* offset);
   [[nodiscard]] llvm::Function* thin_stack_function();
-  [[nodiscard]] llvm::Value* device_arrive(Builder& b, llvm::Value* counter);
+  [[nodiscard]] llvm::Value* device_arrive(Builder& b, llvm::Value* counter, llvm::Value* change);
   void emit_next_child(Builder& b, llvm::Value* state, const Cut& cut, uint32_t child);
   void emit_resume_frame(Builder& b, llvm::Value* state, const Cut& cut);
   void emit_resume_join(Builder& b, llvm::Value* worker, llvm::Value* state, const Cut& cut, llvm::Value* join);

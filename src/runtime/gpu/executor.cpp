@@ -9,8 +9,8 @@ namespace bendc::rt::gpu {
 
 namespace {
 
-// Measured on an H200 (docs/performance.md, "What auto weighs"): tasks for so many sixteenths of the threads are enough to go on in them.
-constexpr uint32_t kEnoughTasks = 12;
+// Measured on an H200 (docs/performance.md, "What auto weighs"): tasks for half of the threads are enough to go on in them.
+constexpr uint32_t kThreadsPerTask = 2;
 constexpr uint32_t kSequentialBudget = 512;
 // Tasks that are left after a sequential round are uneven: they are dealt out again sooner.
 constexpr uint32_t kAgainBudget = 128;
@@ -56,7 +56,7 @@ void fill_control(const Run* run, BendDeviceControl* c) {
   c->chunk_bytes = static_cast<uint32_t>(kSmallestChunk);
   const uint64_t most = *run->chunk_hint ? *run->chunk_hint : kLargestChunk;
   while (c->chunk_bytes < most && c->chunk_bytes * 2 <= share) c->chunk_bytes *= 2;
-  c->target = space->resident_threads / 16 * kEnoughTasks;
+  c->target = space->resident_threads / kThreadsPerTask;
   if (c->target > space->queue_capacity / 2) c->target = space->queue_capacity / 2;
   c->sequential_budget = kSequentialBudget;
   c->again_budget = kAgainBudget;
