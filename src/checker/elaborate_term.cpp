@@ -155,6 +155,8 @@ TermId Elaborator::unknown(Name written, Span span, SymbolKind kind) {
     const std::vector<Name> locals = scope.names();
     const bool of_local = dot != std::string_view::npos && std::any_of(locals.begin(), locals.end(), [&](Name local) { return names.text(local) == name.substr(0, dot); });
     const std::vector<std::string> members = symbols.members(of_local ? name.substr(dot + 1) : name, 3);
+    const Symbol type = dot != std::string_view::npos ? symbols.term(names.intern(std::string(name.substr(0, dot)))).symbol : Symbol();
+    const bool of_library = type && program_.modules[ModuleId(type.module)].base;
     const std::string converted = kind == SymbolKind::None ? the_other_way(name) : std::string();
     const std::string capital = near.empty() && kind == SymbolKind::None ? symbols.nearest(name, SymbolKind::Ctor, {}) : std::string();
     const Name last = dot != std::string_view::npos ? names.intern(std::string(name.substr(name.rfind('.') + 1))) : Name();
@@ -174,6 +176,7 @@ TermId Elaborator::unknown(Name written, Span span, SymbolKind kind) {
     else if (!near.empty()) d.fix = fmt::format("did you mean `{}`?", near);
     else if (!members.empty()) d.fix = fmt::format("did you mean {}?", listed(members));
     else if (!program_.modules[symbols.module()].uses_base) d.fix = "names such as `U32` are those of Base: add `import Base` at the top of the file";
+    else if (of_library) d.fix = fmt::format("`bendc doc {}` lists what there is", name.substr(0, dot));
   }
   return error_term(span);
 }

@@ -215,6 +215,9 @@ const Value* Checker::infer_app(TermId id, const Env* env, bool live, const Spin
       if (at.valid() && t.c < params && diagnostics_.all().back().span.offset == span(arg).offset) {
         diagnostics_.last().notes.push_back(fmt::format("`{}` takes {}, this call gives {}", def_text(DefId(head.a)), count_text(params, "argument"), t.c));
         diagnostics_.last().labels.push_back({book_.defs[DefId(head.a)].name_span, fmt::format("`{}` is declared here", def_text(DefId(head.a)))});
+        if (i == 0 && t.c + 1 == params && diagnostics_.last().expected == "Quant") {
+          diagnostics_.last().fix = fmt::format("a quantity comes first: `{}(&2, ..)` when its values can be copied, else `{}(&1, ..)`", def_text(DefId(head.a)), def_text(DefId(head.a)));
+        }
         return error();
       }
       if ((t.flags & core::kOperator) != 0) return error();   // the operands have one type: one report

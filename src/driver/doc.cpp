@@ -69,9 +69,40 @@ std::string describe(const std::vector<std::string_view>& lines, size_t at, std:
   return out + fmt::format("({})\n", file);
 }
 
-}  // namespace
+// `visit(name, lines, index, keyword)` for each declaration of the library, under the name that a program writes.
+void visit_declarations(const Stdlib& stdlib, const auto& visit) {
+  auto walk = [&visit](const StdlibFile& file, std::string_view prefix) {
+    const std::vector<std::string_view> lines = lines_of(file.text);
+    std::string_view law;   // the law whose proof, a def of the same name, is expected next
+    for (size_t i = 0; i < lines.size(); ++i) {
+      std::string_view keyword;
+      const std::string_view name = declared(lines[i], keyword);
+      if (name.empty() || name == law) continue;
+      if (keyword == "law ") law = name;
+      visit(fmt::format("{}{}", prefix, name), lines, i);
+    }
+  };
+  for (const StdlibFile& file : stdlib.base) walk(file, "");
+  for (const StdlibFile& file : stdlib.modules) walk(file, std::string_view(file.name).substr(0, file.name.find('.') + 1));
+}
 
-std::optional<std::string> find_documentation(const Stdlib& stdlib, std::string_view name) {
+std::string row(std::string_view name, const std::vector<std::string_view>& lines, size_t at) {
+  const std::string text = summary(lines, at);
+  return fmt::format("{:<28}  {}\n", name, text.empty() ? "(no comment)" : text);
+}
+
+// `IO.print` and the like for `IO`; what serves one of them, such as `Map.get.go`, is left out.
+std::string members_of(const Stdlib& stdlib, std::string_view name) {
+  std::string out;
+  visit_declarations(stdlib, [&](std::string_view declared, const std::vector<std::string_view>& lines, size_t at) {
+    if (declared.size() > name.size() + 1 && declared.starts_with(name) && declared[name.size()] == '.' && declared.find('.', name.size() + 1) == std::string_view::npos) {
+      out += row(declared, lines, at);
+    }
+  });
+  return out;
+}
+
+std::optional<std::string> find_declaration(const Stdlib& stdlib, std::string_view name) {
   auto search = [](const StdlibFile& file, std::string_view wanted) -> std::optional<std::string> {
     const std::vector<std::string_view> lines = lines_of(file.text);
     for (size_t i = 0; i < lines.size(); ++i) {
@@ -91,22 +122,19 @@ std::optional<std::string> find_documentation(const Stdlib& stdlib, std::string_
   return std::nullopt;
 }
 
+}  // namespace
+
+std::optional<std::string> find_documentation(const Stdlib& stdlib, std::string_view name) {
+  std::optional<std::string> found = find_declaration(stdlib, name);
+  if (name.find('.') != std::string_view::npos) return found;   // below a function lies what serves it
+  const std::string members = members_of(stdlib, name);
+  if (members.empty()) return found;
+  return found ? fmt::format("{}\n{}", *found, members) : members;
+}
+
 std::string list_documentation(const Stdlib& stdlib) {
   std::string out;
-  auto list = [&out](const StdlibFile& file, std::string_view prefix) {
-    const std::vector<std::string_view> lines = lines_of(file.text);
-    std::string_view law;   // the law whose proof, a def of the same name, is expected next
-    for (size_t i = 0; i < lines.size(); ++i) {
-      std::string_view keyword;
-      const std::string_view name = declared(lines[i], keyword);
-      if (name.empty() || name == law) continue;
-      if (keyword == "law ") law = name;
-      const std::string text = summary(lines, i);
-      out += fmt::format("{:<28}  {}\n", fmt::format("{}{}", prefix, name), text.empty() ? "(no comment)" : text);
-    }
-  };
-  for (const StdlibFile& file : stdlib.base) list(file, "");
-  for (const StdlibFile& file : stdlib.modules) list(file, std::string_view(file.name).substr(0, file.name.find('.') + 1));
+  visit_declarations(stdlib, [&out](std::string_view name, const std::vector<std::string_view>& lines, size_t at) { out += row(name, lines, at); });
   return out;
 }
 

@@ -1,4 +1,5 @@
-// What the library's comments say: a library name -> the comment above its declaration and its signature, out of the embedded sources.
+// What the library's comments say: a library name -> the comment above its declaration and its signature, out of the embedded sources; then the
+// names that start with it and a dot.
 #pragma once
 #include <optional>
 #include <string>

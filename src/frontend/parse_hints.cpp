@@ -185,7 +185,9 @@ void Parser::hint(size_t first_report, uint32_t first_token) {
     case TokenKind::Question:
       if (d.code == Code::P28) return say("there is no conditional operator: a choice is a `match` on a parameter", "pass the Bool to a def that matches it");
       break;
+    case TokenKind::Caret:
     case TokenKind::Bar:
+      if (!no_term && found->space_before()) return say(fmt::format("the operators on bits are `.&.`, `.|.` and `.^.`"), fmt::format("write `.{}.`", text(*found)));
       if (d.message.starts_with("expected a name for a constructor")) return say("constructors follow each other with nothing between them", "drop the `|`");
       break;
     case TokenKind::Semicolon:
