@@ -120,6 +120,8 @@ const Value* Checker::infer_variable(TermId id, bool live) {
     if (frame_.instance.valid()) {
       Diagnostic& d = report(Code::C10, span(id), fmt::format("the template argument mentions the local `{}`", name_text(t.name)));
       d.notes.push_back("a `~` argument is compiled into an instance of the template, so it may name only top-level definitions");
+      const DefId made_of = book_.defs[frame_.instance].instance_of;
+      d.labels.push_back({book_.defs[made_of].name_span, fmt::format("`{}` takes {} first", def_text(made_of), count_text(book_.defs[made_of].templates, "`~` argument"))});
       d.fix = "pass the local as an ordinary argument, or move it into the template's own parameters";
     }
     return error();
