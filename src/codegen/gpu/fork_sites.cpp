@@ -137,6 +137,12 @@ class Finder {
       row.flat_loops = tree.heavy;
       row.reason = fmt::format("its tree is perfect: the depth `{}` alone says how many leaves there are", m_.vars[m_.funcs[f].params[tree.measure]].name);
     }
+    for (const ScanTree& scan : device_.scans) {
+      const FuncId first = device_.trees[scan.first].func, second = device_.trees[scan.second].func;
+      if (first != f && second != f) continue;
+      const std::string other = fmt::format("`{}` {} it", source_name(m_.funcs[first == f ? second : first].name), first == f ? "after" : "before");
+      row.reason += scan.why.empty() ? fmt::format("; with {} a scan, in one pass and without the table between them", other) : fmt::format("; not in one pass with {}: {}", other, scan.why);
+    }
     return row;
   }
 
