@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "codegen/gpu/last_frees.h"
 #include "codegen/walk.h"
 #include "runtime/gpu/device_abi.h"
 #include "support/internal.h"
@@ -26,6 +27,7 @@ class Planner {
     plan_.run.assign(m_.funcs.size(), MachinePlan::kNone);
     plan_.load.assign(m_.funcs.size(), MachinePlan::kNone);
     plan_.stack_bytes = kStackBytes;
+    plan_.last_frees = find_last_frees(device_);
     find_loops();
     for (uint32_t i = 0; i < m_.funcs.size(); ++i)
       if (device_.reachable[i]) returns(FuncId(i));

@@ -66,6 +66,7 @@ struct MachinePlan {
   std::map<uint32_t, flow::FieldsLayout> task_payload;  // by function that a task starts with; offsets from the record's start
   std::map<uint32_t, uint32_t> out, relay;  // segments, by type; Out segments are the first ones
   bool makes_arrays = false;             // by Array.new
+  std::vector<bool> last_frees;          // by function (last_frees.h)
   uint32_t stack_bytes = 0;              // a thread's stack of frames in its own memory
   uint32_t largest_frame = 0;            // of forks that are not perfect trees
   uint32_t fewest_stack_bytes = 0;       // for the largest frame of all

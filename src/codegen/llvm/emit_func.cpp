@@ -187,12 +187,12 @@ void FuncEmitter::open(const flow::Node& node) {
     llvm::Value* memory = b_.CreatePtrToInt(address, m_.i64);
     if (!m_.flow.datas[subject.data].shareable) {
       if (node.var.valid()) token = memory;
-      else m_.free(b_, worker_, address, bytes);
+      else m_.free_node(b_, worker_, address, bytes);
     } else {
       llvm::BasicBlock *unique = m_.block(b_, "unique"), *shared = m_.block(b_, "shared"), *opened = m_.block(b_, "opened");
       b_.CreateCondBr(m_.is_unique(b_, address, m_.crosses(subject.data)), unique, shared);
       b_.SetInsertPoint(unique);
-      if (!node.var.valid()) m_.free(b_, worker_, address, bytes);
+      if (!node.var.valid()) m_.free_node(b_, worker_, address, bytes);
       b_.CreateBr(opened);
       b_.SetInsertPoint(shared);
       m_.keep_fields(b_, worker_, type(node.subject), word, ctor);

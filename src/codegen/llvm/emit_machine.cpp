@@ -161,9 +161,10 @@ ModuleEmitter::DeviceFunctions ModuleEmitter::run_device() {
   for (uint32_t i = 0; i < flow.funcs.size(); ++i) {
     if (!options.gpu->device->reachable[i]) continue;
     counts_off_ = steps[i];
+    frees_off_ = options.gpu->plan->last_frees[i];
     FuncEmitter(*this, FuncId(i), false).run();
   }
-  counts_off_ = false;
+  counts_off_ = frees_off_ = false;
   DeviceFunctions out;
   if (options.launches && options.target == TargetKind::Device) {
     (void)LaunchEmitter(*this).kernel(emit_machine(false));

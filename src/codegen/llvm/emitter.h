@@ -94,6 +94,10 @@ class ModuleEmitter {
   void store_frame(Builder& b, flow::TypeId type, LeafSpan leaves, llvm::Value* base);
   [[nodiscard]] llvm::Value* alloc(Builder& b, llvm::Value* worker, uint32_t bytes);
   void free(Builder& b, llvm::Value* worker, llvm::Value* node, uint32_t bytes);
+  // Of a node whose fields have been taken out.
+  void free_node(Builder& b, llvm::Value* worker, llvm::Value* node, uint32_t bytes) {
+    if (!frees_off_) free(b, worker, node, bytes);
+  }
   llvm::CallInst* call_runtime(Builder& b, Rt function, llvm::ArrayRef<llvm::Value*> args);
   void fail(Builder& b, llvm::Value* worker, uint32_t error, const std::string& site);   // ends the block
 
@@ -377,6 +381,7 @@ class ModuleEmitter {
   std::vector<std::pair<flow::DataId, uint32_t>> device_kind_list_;
   llvm::Function* device_drop_fields_ = nullptr;
   llvm::StructType* state_type_ = nullptr;
+  bool frees_off_ = false;                     // while functions are emitted whose dead nodes' memory nobody takes again
   bool counts_off_ = false;                    // while functions are emitted whose callers keep the counts of what they pass through
   llvm::GlobalVariable *gpu_entries_ = nullptr, *taken_ = nullptr, *stage_ = nullptr;
   uint32_t staging_ = 0;                       // while versions of functions are emitted whose nodes are staged: the bytes of a leaf's nodes
