@@ -5,6 +5,7 @@
 
 #include "codegen/flow_text.h"
 #include "codegen/gpu/last_frees.h"
+#include "codegen/gpu/machine_plan.h"
 #include "codegen/gpu/made_nodes.h"
 #include "codegen/passes.h"
 
@@ -92,4 +93,21 @@ TEST_CASE("last frees: what is followed by a maker of nodes, or runs beside one,
                                        "fn @both(%d: nat, %i: u32) -> u32 { fork { %a: u32 = call @one(%d, %i) %b: u32 = call @one(%d, %i) } let %s: u32 = u32.add(%a, %b) ret %s }\n"
                                        "fn @main(%d: nat, %i: u32) -> u32 { let %r: u32 = call! @both(%d, %i) ret %r }\n");
   CHECK(beside.find("sum") == std::string::npos);
+}
+
+TEST_CASE("made nodes: the leaves of a perfect tree are planned to be staged, those that are too large are not") {
+  auto staged = [](const std::string& text) {
+    flow::Module module = parse(text);
+    PassReport report = run_passes(module, PassOptions{});
+    REQUIRE(report.internal_error == "");
+    DeviceModule device = split_segments(module);
+    return plan_machine(device).stage_bytes;
+  };
+  const std::string main = "fn @main(%d: nat, %i: u32) -> ref D0 { let %t: ref D0 = call! @build(%d, %i) ret %t }\n";
+  // Fifteen nodes of 24 bytes.
+  CHECK(staged(kSum + main) == 360);
+  // Fifteen of 32.
+  CHECK(staged("fn @build(%d: nat, %i: u32) -> ref D0 { switch %d { 0 => { let %t: ref D0 = con 0(%i) ret %t } else => { let %p: nat = nat.pred(%d) let %two: u32 = 2 "
+               "let %j: u32 = u32.mul(%i, %two) fork { %l: ref D0 = call @build(%p, %i) %r: ref D0 = call @build(%p, %j) } let %z: ref D0 = con 0(%i) let %t: ref D0 = con 2(%l, %r, %z) ret %t } } }\n" +
+               main) == 0);
 }

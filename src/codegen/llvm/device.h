@@ -17,6 +17,10 @@ inline constexpr uint32_t kDeviceWorkerControl = 0, kDeviceWorkerThread = 8, kDe
 // A budget without end; a task whose forks are dealt out at once has kForksAtOnce less than it has.
 inline constexpr uint32_t kNoBudget = 1u << 29, kForksAtOnce = 1u << 30;
 
+// Of the stack of frames: its words, and the part of a frame's header that tells how many of them it takes (machine_plan.h).
+inline constexpr uint32_t kStackWord = 8;
+inline constexpr uint64_t kFrameWords = 0xFFFF;
+
 // Fields of the machine's state. Left: turns of the machine before the task's forks are dealt out, signed. Stack, top: the thread's stack of frames and the offset of its end (emit_stack.cpp). Pending: children in the pool of nested launches (runtime/gpu/launch_abi.h) that the task's thread is to launch.
 enum StateField : unsigned { kStateParent, kStateRecord, kStateStack, kStateTop, kStateSegment, kStateLeft, kStatePendingFirst, kStatePendingCount, kStatePendingTree, kStateWords32, kStateWords64 };
 

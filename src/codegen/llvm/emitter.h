@@ -233,7 +233,7 @@ class ModuleEmitter {
   void store_record(Builder& b, llvm::ArrayRef<flow::TypeId> types, const flow::FieldsLayout& layout, LeafSpan leaves, llvm::Value* record, Place place = Place::Memory);
   void next_segment(Builder& b, llvm::Value* state, uint32_t segment);
   void machine_return(Builder& b, llvm::Value* state, LeafSpan leaves);
-  // --- devices: a thread's stack of frames, and tasks (emit_stack.cpp) ---
+  // --- devices: a thread's stack of frames, and tasks (emit_stack.cpp, emit_deal.cpp, emit_task.cpp, emit_join.cpp) ---
   void open_stack(Builder& b, llvm::Value* state);
   void empty_stack(Builder& b, llvm::Value* state, flow::TypeId returns);
   [[nodiscard]] llvm::Value* stack_place(Builder& b, llvm::Value* state, llvm::Value* offset);
@@ -336,8 +336,10 @@ class ModuleEmitter {
   [[nodiscard]] llvm::Value* state_field(Builder& b, llvm::Value* state, unsigned field);
   void emit_call_segment(Builder& b, llvm::Value* worker, llvm::Value* state, flow::FuncId func);
   void emit_small_segment(Builder& b, llvm::Value* worker, llvm::Value* state, const Segment& segment);
-  [[nodiscard]] llvm::Value* move_stack(Builder& b, llvm::Value* worker, llvm::Value* state, bool deal);
-  [[nodiscard]] llvm::Function* move_stack_function(bool deal);
+  [[nodiscard]] llvm::Value* move_stack(Builder& b, llvm::Function* function, llvm::Value* worker, llvm::Value* state);
+  [[nodiscard]] llvm::Function* spill_stack_function();
+  [[nodiscard]] llvm::Function* deal_stack_function();
+  [[nodiscard]] ChildQueue reserve_for_stack(Builder& b, llvm::Value* worker, llvm::Value* stack, llvm::Value* top, llvm::Value* next, llvm::BasicBlock* room, llvm::BasicBlock* full);
   void each_frame(Builder& b, llvm::Value* stack, llvm::Value* from, const std::function<void(llvm::Value*, llvm::Value*)>& visit);
   void switch_waiting(Builder& b, llvm::Value* header, llvm::BasicBlock* none, const std::function<void(const Cut&, uint32_t)>& visit);
   [[nodiscard]] llvm::Value* spill_frame(Builder& b, llvm::Value* worker, llvm::Value* header, llvm::Value* frame, llvm::Value* place);
