@@ -11,6 +11,8 @@ using namespace flow;
 
 namespace {
 
+constexpr uint32_t kMostDepth = 256;   // of calls: the finder's own stack
+
 class Groups {
  public:
   uint32_t find(uint32_t v) {
@@ -36,13 +38,13 @@ bool writes(Prim p) { return p == Prim::ArraySet || p == Prim::ArraySwap || (p >
 
 const ArrayEffects& ArrayEffectsFinder::of(FuncId f) {
   if (const auto it = done_.find(f.index); it != done_.end()) return it->second;
-  if (active_[f.index]) {
-    // On a cycle: all in one, and written. Not kept, since the answer for the whole body comes later.
-    static const ArrayEffects kUnknown;
-    return kUnknown;
-  }
+  // On a cycle, or deep below: all in one, and written. Not kept, since the answer for the whole body comes later.
+  static const ArrayEffects kUnknown;
+  if (active_[f.index] || depth_ > kMostDepth) return kUnknown;
   active_[f.index] = true;
+  ++depth_;
   ArrayEffects found = find(f);
+  --depth_;
   active_[f.index] = false;
   return done_[f.index] = std::move(found);
 }

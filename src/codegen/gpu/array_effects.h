@@ -3,7 +3,7 @@
 //   fn f(a: array u32, b: array u32, c: array u32) { .. array.set(a, i, x) .. f(b, b, c) .. }     a and b are one group, written; c is another
 //
 // In: an owned module. Out: a group for each parameter that holds counted values. Whether two arguments are one block is the caller's to know:
-// groups say only what the function itself may mix up. A function on a call cycle, and what cannot be looked into, is taken to mix up and write all.
+// groups say only what the function itself may mix up. A function on a call cycle or below a long chain of calls, and what cannot be looked into, is taken to mix up and write all.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -34,6 +34,7 @@ class ArrayEffectsFinder {
   std::map<uint32_t, ArrayEffects> done_;
   std::map<uint32_t, std::map<uint32_t, uint32_t>> groups_;   // by function and variable
   std::map<uint32_t, bool> active_;
+  uint32_t depth_ = 0;
 };
 
 }  // namespace bendc

@@ -22,6 +22,7 @@ using namespace flow;
 
 namespace {
 
+constexpr uint32_t kMostBetween = 256;   // nodes from a table to its second tree: programs with many arrays are not searched again for each
 // Given terms, by `number`: an argument that follows the node's place (operands: value at the root, factor), the base, a node's two values, the table.
 constexpr uint64_t kDepth = 1, kNumber = 2, kSpread = 3, kBase = 4, kLeft = 5, kRight = 6, kTableTerm = 7;
 
@@ -92,7 +93,8 @@ class Finder {
     std::string why;
     NodeId at = m_.nodes[start].next;
     // Without both calls there is nothing to tell.
-    for (NodeId next = at; next.valid() && !site.second.valid(); next = m_.nodes[next].next) {
+    uint32_t between = 0;
+    for (NodeId next = at; next.valid() && !site.second.valid() && ++between <= kMostBetween; next = m_.nodes[next].next) {
       const Node& n = m_.nodes[next];
       if (n.kind != NodeKind::Let && n.kind != NodeKind::Drop && n.kind != NodeKind::Dup && n.kind != NodeKind::Open) break;
       if (n.kind != NodeKind::Let || n.expr.kind != ExprKind::Call || !uses(n, site.table)) continue;
