@@ -35,16 +35,9 @@ if read -r p _ f _ < <(tail -1 <<<"$cases") && [[ $p =~ ^[0-9]+$ && $f =~ ^[0-9]
 ! grep -q 'left out' <<<"$cases" || check "all cases" 0 "$cases"
 
 # Small runs of the benchmark programs against the CPU, at several ways of dealing out forks.
-while IFS='|' read -r name small timed target; do
-  name=${name// /}; [[ $name == '#'* || -z $name || ! -x bin/$name ]] && continue
-  want=$(BEND_GPU=off timeout 30 bin/$name $small 2>&1)
-  for fork in auto host sequential; do
-    got=$(BEND_GPU_FORK=$fork timeout 30 bin/$name $small 2>"$out/stderr.tmp")
-    [ "$got" = "$want" ] && ok=1 || ok=0
-    check "small $name ($fork)" $ok "got $got, want $want; $(tail -3 "$out/stderr.tmp")"
-  done
-done <rows.txt
-rm -f "$out/stderr.tmp"
+small=$(./small-runs.sh rows.txt auto host sequential)
+passed=$((passed + $(grep -c '^ok ' <<<"$small"))) failed=$((failed + $(grep -c '^FAIL ' <<<"$small")))
+grep '^FAIL ' <<<"$small" >>"$out/checks.txt"
 echo "checks: $passed passed, $failed failed" | tee -a "$out/checks.txt"
 
 [ -n "$twins" ] && wait $builder
