@@ -58,7 +58,7 @@ std::vector<std::string> site_details(const ForkSite& site) {
   out.push_back(fmt::format("memory: {:.0f} MB for a million waiting calls", waiting));
   // Measured on an H200 (docs/performance.md): a nested grid costs 0.3 us among many and 6 us alone, a round 2 us for all calls that wait.
   out.push_back(fmt::format("not thread, warp, block: grids launched from the device cost more than a round that takes all waiting calls; --gpu-fork asks for them{}",
-                            site.strategy == ForkStrategy::Flat ? fmt::format(", and from a depth of {} on a whole tree is one child grid, or its part in one", site.flat_from) : ""));
+                            site.strategy != ForkStrategy::Flat ? "" : site.scan ? ", and a scan is the round's grid there, too" : fmt::format(", and from a depth of {} on a whole tree is one child grid, or its part in one", site.flat_from)));
   if (!site.not_flat.empty()) out.push_back(fmt::format("not flat: {}", site.not_flat));
   return out;
 }

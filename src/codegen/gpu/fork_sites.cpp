@@ -141,6 +141,7 @@ class Finder {
       const FuncId first = device_.trees[scan.first].func, second = device_.trees[scan.second].func;
       if (first != f && second != f) continue;
       const std::string other = fmt::format("`{}` {} it", source_name(m_.funcs[first == f ? second : first].name), first == f ? "after" : "before");
+      row.scan = row.scan || scan.why.empty();
       row.reason += scan.why.empty() ? fmt::format("; with {} a scan, in one pass and without the table between them", other) : fmt::format("; not in one pass with {}: {}", other, scan.why);
     }
     return row;

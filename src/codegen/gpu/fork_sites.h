@@ -35,6 +35,7 @@ struct ForkSite {
   std::string unbounded;                  // why not
   uint32_t flat_from = 0, flat_leaves = 0;  // flat: the least depth that is a grid, and the leaves of a thread
   bool flat_loops = false;                // flat: a leaf loops, so that few of them are worth a warp
+  bool scan = false;                      // flat: one of two trees that are a scan in one pass (scan_trees.h)
   std::string not_flat;                   // why not; empty when flat or on the CPU
   uint32_t task_bytes = 0, task_stride = 0, join_bytes = 0, frame_bytes = 0;  // 0: on the CPU
 };
