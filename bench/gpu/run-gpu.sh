@@ -38,6 +38,7 @@ if read -r p _ f _ < <(tail -1 <<<"$cases") && [[ $p =~ ^[0-9]+$ && $f =~ ^[0-9]
 small=$(./small-runs.sh rows.txt auto host sequential)
 passed=$((passed + $(grep -c '^ok ' <<<"$small"))) failed=$((failed + $(grep -c '^FAIL ' <<<"$small")))
 grep '^FAIL ' <<<"$small" >>"$out/checks.txt"
+grep -q '^ok ' <<<"$small" || check "small runs" 0 "none passed"
 echo "checks: $passed passed, $failed failed" | tee -a "$out/checks.txt"
 
 [ -n "$twins" ] && wait $builder

@@ -6,14 +6,19 @@
 cd "$(dirname "$(readlink -f "$0")")" || exit 1
 out=$(readlink -m "${1:-results}")
 limit=${2:-240}
-shift 2
+shift $(($# < 2 ? $# : 2))
 only=" $* "
 mkdir -p "$out"
 start=$SECONDS
 left() { echo $((limit - (SECONDS - start))); }
 export BEND_GPU=require BEND_STATS=1
 : >"$out/granularity-checks.txt"
-if [ "${CHECK:-1}" = 1 ]; then ./small-runs.sh granularity.txt ${WAYS:-auto host flat block warp thread} >>"$out/granularity-checks.txt"; fi
+if [ "${CHECK:-1}" = 1 ]; then
+  awk -F'|' -v only="$only" '{ name = $1; gsub(/ /, "", name); if (only ~ /^ *$/ || index(only, " " name " ")) print }' granularity.txt >"$out/rows.tmp"
+  ./small-runs.sh "$out/rows.tmp" ${WAYS:-auto host flat block warp thread} >>"$out/granularity-checks.txt"
+  rm -f "$out/rows.tmp"
+  grep -q '^ok ' "$out/granularity-checks.txt" || echo "FAIL no small run passed" >>"$out/granularity-checks.txt"
+fi
 passed=$(grep -c '^ok ' "$out/granularity-checks.txt") failed=$(grep -c '^FAIL ' "$out/granularity-checks.txt")
 [ -e "$out/granularity.tsv" ] || printf 'program\twords\tway\tresult\tcpu_result\tdevice_us\tcall_us\trounds\ttasks\tgrids\trefused\n' >"$out/granularity.tsv"
 field() { sed -n "s/.*[ ,]$1 \([0-9]*\).*/\1/p" <<<"$2" | head -1; }

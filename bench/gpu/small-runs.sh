@@ -22,4 +22,4 @@ export -f one
 while IFS='|' read -r name small _; do
   name=${name// /}; [[ $name == '#'* || -z $name || ! -x bin/$name ]] && continue
   for way in "$@"; do echo $way $name $small; done
-done <"$rows" | xargs -P "${JOBS:-8}" -L 1 bash -c 'one "$@"' one
+done <"$rows" | xargs -r -P "${JOBS:-8}" -L 1 bash -c 'one "$@"' one
