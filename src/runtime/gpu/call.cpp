@@ -104,6 +104,7 @@ bool count_times(Gpu* gpu, EntryTimes* times, Message* why) {
 }
 
 uint32_t call(BendWorker* worker, Gpu* gpu, const BendGpuEntry* entry, char* payload, char* result) {
+  const uint64_t asked = now_ns();
   if (entry->refusal) return refuse(worker, gpu, entry, entry->refusal, strlen(entry->refusal));
   wait_for_device(gpu);
   if (gpu->refused) return refuse(worker, gpu, entry, gpu->why.data(), gpu->why.size());
@@ -144,7 +145,7 @@ uint32_t call(BendWorker* worker, Gpu* gpu, const BendGpuEntry* entry, char* pay
   drop_value(worker, &entry->owned, payload);
 
   BendDeviceControl control;
-  Run run = {&gpu->config, gpu->program, space, gpu->launches.way ? &gpu->launches : nullptr, &gpu->counters, record, transfer.used, space->places.floor(), static_cast<uint32_t>(entry - gpu->program->entries), &gpu->rounds[entry - gpu->program->entries], &gpu->chunks[entry - gpu->program->entries], &control,
+  Run run = {&gpu->config, gpu->program, space, gpu->launches.way ? &gpu->launches : nullptr, &gpu->counters, record, space->image.used, space->places.floor(), static_cast<uint32_t>(entry - gpu->program->entries), &gpu->rounds[entry - gpu->program->entries], &gpu->chunks[entry - gpu->program->entries], &control,
              record + space->task_stride};
   if (!record_event(gpu, gpu->device.rounds_begin, &why) || !run_rounds(&run, &why) || !record_event(gpu, gpu->device.rounds_end, &why)) fail_device(worker, entry, why);
   if (control.error) fail_posted(worker, gpu, entry, control);
@@ -154,14 +155,16 @@ uint32_t call(BendWorker* worker, Gpu* gpu, const BendGpuEntry* entry, char* pay
   }
   memcpy(result, run.result, entry->result.size);
   space->reached = control.heap_cursor - space->heap < run.top ? control.heap_cursor - space->heap : run.top;
-  if (!image_settle(space, &why)) fail_device(worker, entry, why);
+  if (!audit_ended(space, &why) || !image_settle(space, &why)) fail_device(worker, entry, why);
   if (!receive_result(&transfer, entry, result)) fail_device(worker, entry, why);
   transfer_close(&transfer);
   free(record);
   image_reset(space);
   if (!count_times(gpu, &gpu->times[entry - gpu->program->entries], &why)) fail_device(worker, entry, why);
+  const uint64_t end = now_ns();
+  if (gpu->counters.calls == 0) gpu->first_ns = end - asked;
   ++gpu->counters.calls;
-  gpu->counters.wall_ns += now_ns() - begin;
+  gpu->counters.wall_ns += end - begin;
   return 1;
 }
 

@@ -47,6 +47,7 @@ void* start_device(void* raw) {
                device_load(&gpu->device, gpu->program, &gpu->why) && lap(2) && space_open(&gpu->space, &gpu->device, gpu->program, gpu->config.memory, 0, &gpu->why) && lap(3);
   if (ready) residency_open(&gpu->residency, &gpu->space);
   gpu->start_ns[4] = now_ns() - begin;
+  gpu->space.audit.on = gpu->config.audit;
   // Without the device runtime forks go to rounds; that is said, and no error.
   if (ready && launched_from_device(gpu->config.fork)) open_launches(gpu, &gpu->device);
   gpu->ready = ready;
@@ -79,6 +80,8 @@ void print_counters(Gpu* gpu) {
   m.text(" bytes, device ").number(k.device_ns / 1000).text(" us, wall ").number(k.wall_ns / 1000).text(" us");
   const Image& image = gpu->space.image;
   m.text("\nbend: gpu: pages: ").number(image.pages_in).text(" in, ").number(image.pages_out).text(" out, ").number(image.pages_kept).text(" kept");
+  const PageAudit& audit = gpu->space.audit;
+  if (audit.on) m.text("; written: ").number(audit.by_host).text(" by the host, ").number(audit.by_device).text(" by the device; first read: ").number(audit.first_read);
   const Residency& y = gpu->residency;
   if (y.linked + y.adopted > 0) {
     m.text("\nbend: gpu: arrays: ").number(y.linked).text(" linked, ").number(y.adopted).text(" made there, ").number(y.granules_in).text(" granules in, ").number(y.granules_out);
@@ -90,7 +93,7 @@ void print_counters(Gpu* gpu) {
   }
   if (gpu->ready && !gpu->emulated) {
     m.text("\nbend: gpu: start: driver ").number(gpu->start_ns[0] / 1000).text(" us, context ").number(gpu->start_ns[1] / 1000).text(" us, module ").number(gpu->start_ns[2] / 1000);
-    m.text(" us, memory ").number(gpu->start_ns[3] / 1000).text(" us, waited for ").number(gpu->waited_ns / 1000).text(" us; kernel: ").number(gpu->device.registers);
+    m.text(" us, memory ").number(gpu->start_ns[3] / 1000).text(" us, waited for ").number(gpu->waited_ns / 1000).text(" us, first call ").number(gpu->first_ns / 1000).text(" us with that; kernel: ").number(gpu->device.registers);
     m.text(" registers, ").number(gpu->device.local_bytes).text(" local bytes, ").number(gpu->device.blocks).text(" blocks");
     if (gpu->device.flat) m.text("; trees: ").number(gpu->device.flat_registers).text(" registers, ").number(gpu->device.flat_blocks).text(" blocks");
     m.text("; memory ").number(gpu->space.bytes).text(" bytes");
@@ -158,6 +161,7 @@ Gpu* gpu_open(const GpuConfig& config, const BendGpuProgram* program, bool* fail
     uint32_t capacity = config.seed == 0 ? 1u << 16 : 16u << config.seed % 8;
     gpu->ready = space_open(&gpu->space, nullptr, program, config.memory, capacity, &gpu->why);
     gpu->refused = !gpu->ready;
+    gpu->space.audit.on = gpu->config.audit;
     if (gpu->ready) residency_open(&gpu->residency, &gpu->space);
     if (gpu->ready && launched_from_device(config.fork)) open_launches(gpu, nullptr);
     return gpu;

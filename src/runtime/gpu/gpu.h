@@ -30,6 +30,7 @@ struct Gpu {
   Launches launches;         // way 0: forks go to rounds
   uint64_t start_ns[5];      // driver, context, module, memory, total
   uint64_t waited_ns;        // of the first `!`, for the starter
+  uint64_t first_ns;         // of the first `!`, with that
 };
 
 // Null when there is nothing to do; `failed` with a message on stderr when the options ask for what the program lacks.

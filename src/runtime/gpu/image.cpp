@@ -164,13 +164,14 @@ bool image_drop_shadow(Space* space) {
 
 bool image_send(Space* space, uint64_t used, Message* why) {
   Image* m = &space->image;
-  const uint64_t pages = used / kPage;
+  const uint64_t pages = (used + kPage - 1) / kPage;
   bool fresh = false;
-  m->used = used;
+  if (!audit_sent(space, used, why)) return false;
   m->prefix = 0;
   lock_memory(space, &m->staging, used);
-  m->compared = used >= kLeastCompared && used <= kMostCompared && take_shadow(space, pages * kPage, &fresh);
+  m->compared = used >= kLeastCompared && used <= kMostCompared && pages * kPage <= m->staging.bytes && take_shadow(space, pages * kPage, &fresh) && pages * kPage <= space->places.floor();
   if (!m->compared) {
+    m->used = used;
     forget_from(m, 0);
     m->pages_in += (used + kPage - 1) / kPage;
     if (!space->device || used > kSmallImage) return put(space, 0, used, why);
@@ -178,6 +179,8 @@ bool image_send(Space* space, uint64_t used, Message* why) {
     m->waiting = used;
     return true;
   }
+  m->used = pages * kPage;
+  memset(m->staging.at + used, 0, m->used - used);
   auto equal = [&](uint64_t page) { return m->known[page] && memcmp(m->staging.at + page * kPage, m->mirror.at + page * kPage, kPage) == 0; };
   for (uint64_t page = 0; page < pages; ++page) {
     if (equal(page)) {
@@ -197,10 +200,7 @@ bool image_send(Space* space, uint64_t used, Message* why) {
   }
   forget_from(m, pages);
   m->high = pages;
-  if (fresh && !space_copy(space, shadow_address(space), space->heap, pages * kPage, why)) return false;
-  const uint64_t tail = pages * kPage;
-  m->pages_in += used > tail;
-  return put(space, tail, used - tail, why);
+  return !fresh || space_copy(space, shadow_address(space), space->heap, pages * kPage, why);
 }
 
 uint64_t image_look(Space* space) {

@@ -5,7 +5,8 @@
 //   after a call    pages that the device changed become unknown; the host's reading of the result fetches them
 //
 // What the device changed is found by comparing the image with a second copy on the device, its shadow (kernel bend_diff), at memory speed and
-// without a mark on any store. Small images and very large ones have no shadow: they go as a whole, and nothing is known after a call.
+// without a mark on any store. Images below a page and very large ones have no shadow: they go as a whole, and nothing is known after a call. An image
+// with a shadow takes whole pages, so that no page holds a part of it and nodes of the call.
 #pragma once
 #include <stdint.h>
 
@@ -16,7 +17,7 @@ namespace bendc::rt::gpu {
 struct Space;
 
 inline constexpr uint64_t kPage = 1u << 16;
-inline constexpr uint64_t kLeastCompared = 4 * kPage;
+inline constexpr uint64_t kLeastCompared = kPage;
 inline constexpr uint64_t kMostCompared = 1ull << 30;
 
 // Host memory whose first bytes are page-locked step by step as they come into use: copies then run at the bus's speed (on an H200 55 GB/s against 7
@@ -37,7 +38,7 @@ struct Image {
   uint8_t* changed;          // where bend_diff says so: a flag a page, page-locked
   uint64_t shadow;           // in Space.places; kNoPlace: none
   uint64_t shadow_bytes;
-  uint64_t used;             // bytes of the last staging image
+  uint64_t used;             // bytes of the last staging image; whole pages of one with a shadow
   bool compared;             // it has a shadow
   uint64_t waiting;          // bytes of a small image that wait in the bounce buffer's second page for space_start
   uint64_t prefix;           // bytes of the heap's start that come with the look at the control block, so that a small result needs no fetch

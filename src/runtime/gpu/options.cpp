@@ -94,8 +94,9 @@ bool read_gpu_config(GpuConfig* config, const BendOptions* options) {
   if (seed.value && !text::read_decimal(seed.value, strlen(seed.value), UINT64_MAX, &config->seed)) return bad(seed, "a number");
 
   Setting stats = setting(nullptr, "", "BEND_STATS");
-  if (stats.value && strcmp(stats.value, "0") != 0 && strcmp(stats.value, "1") != 0) return bad(stats, "0 or 1");
-  config->stats = given.stats || (stats.value && stats.value[0] == '1');
+  if (stats.value && strcmp(stats.value, "0") != 0 && strcmp(stats.value, "1") != 0 && strcmp(stats.value, "pages") != 0) return bad(stats, "0, 1 or pages");
+  config->stats = given.stats || (stats.value && stats.value[0] != '0');
+  config->audit = (stats.value && stats.value[0] == 'p') || (config->stats && config->use == Use::Emulate);
   config->device_runtime = setting(nullptr, "", "BEND_CUDADEVRT").value;
   config->library = setting(nullptr, "", "BEND_CUDA_LIBRARY").value;
   return true;

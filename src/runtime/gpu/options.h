@@ -34,6 +34,7 @@ struct GpuConfig {
   const char* device_runtime; // BEND_CUDADEVRT: another libcudadevrt.a than a toolkit's
   const char* library;    // BEND_CUDA_LIBRARY: another driver library, for tests
   bool stats;             // counters on stderr at the end
+  bool audit;             // and of the pages that either side wrote (page_audit.h)
 };
 
 // False after a message on stderr.

@@ -214,6 +214,7 @@ void space_close(Space* space) {
     free(const_cast<char*>(space->statics));
   }
   image_close(space);
+  audit_close(&space->audit);
   space->places.close();
   *space = {};
 }

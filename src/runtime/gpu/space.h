@@ -8,6 +8,7 @@
 #include "runtime/gpu/device.h"
 #include "runtime/gpu/device_abi.h"
 #include "runtime/gpu/image.h"
+#include "runtime/gpu/page_audit.h"
 #include "runtime/gpu/places.h"
 #include "runtime/gpu/zeros.h"
 
@@ -25,6 +26,7 @@ struct Space {
   uint32_t resident_threads;
   uint32_t task_stride;
   Image image;
+  PageAudit audit;
   uint32_t thread_records;   // resident threads of the widest kernel
   uint64_t groups, resumes[2], results, counters, scans;  // of perfect trees; capacities 0: the program has none
   uint32_t scan_number;      // of the last scan; kScansUnclear: the words at `scans` are to be zeroed first
