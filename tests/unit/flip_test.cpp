@@ -117,7 +117,7 @@ TEST_CASE("gpu: the PTX of bend_flip does what its twin does") {
   std::mt19937_64 random(7);
   auto upto = [&](uint64_t most) { return random() % (most + 1); };
   auto width = [&] { return static_cast<uint32_t>(upto(uint64_t{1} << upto(20))); };
-  uint64_t modes = 0, spreads = 0, budgets = 0, groups = 0;
+  uint64_t modes = 0, spreads = 0, budgets = 0, groups = 0, modes_after_trees = 0;
   for (int i = 0; i < 3000; ++i) {
     BendDeviceControl device = {};
     device.in_queue = random();
@@ -128,7 +128,7 @@ TEST_CASE("gpu: the PTX of bend_flip does what its twin does") {
     device.out_count = i % 3 == 0 ? device.in_count + static_cast<uint32_t>(upto(device.in_count / 2)) : width();
     device.out_resume_count = i % 2 ? 0 : width();
     device.queue_capacity = i % 4 ? 1u << 22 : width();
-    device.groups = upto(1u << 17) << BEND_GROUP_SHIFT | upto(1u << 21);
+    device.groups = i % 2 ? 0 : upto(1u << 17) << BEND_GROUP_SHIFT | upto(1u << 21);
     device.group_capacity = i % 5 ? 1u << 16 : 0;
     device.warp_capacity = 1u << 20;
     device.error = i % 20 == 1 ? random() : 0;
@@ -144,16 +144,19 @@ TEST_CASE("gpu: the PTX of bend_flip does what its twin does") {
     device.tasks = random() >> 8;
     device.widest = width();
     device.next_task = width();
+    const bool trees = device.groups != 0 && device.in_count != 0;
     BendDeviceControl twin = device;
     REQUIRE(flip.run(&device));
     rt::gpu::flip(&twin);
     CHECK(std::memcmp(&device, &twin, sizeof device) == 0);
     modes |= 1u << device.mode;
+    if (trees) modes_after_trees |= 1u << device.mode;
     spreads |= 1u << device.spread;
     budgets |= device.budget;
     groups |= 1u << device.groups_wanted;
   }
   CHECK(modes == 7);
+  CHECK(modes_after_trees == (1u << BEND_MODE_PARALLEL | 1u << BEND_MODE_SEQUENTIAL));
   CHECK(spreads == 63);
   CHECK(budgets == (64 | 128 | 512));
   CHECK(groups == 3);

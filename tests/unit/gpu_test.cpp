@@ -233,25 +233,27 @@ TEST_CASE("gpu: the mode and the spread of a round follow from the width of the 
   c.most_spread = BEND_LANE_BITS;
   struct Row {
     uint32_t before, next;
+    bool trees;
     BendMode mode;
     uint32_t budget, spread;
   };
   const Row rows[] = {
-      {0, 1, BEND_MODE_PARALLEL, 0, 5},         // the root
-      {1, 1, BEND_MODE_MIDDLE, 32, 5},          // a chain
-      {2, 4, BEND_MODE_PARALLEL, 0, 5},         // a tree that grows
-      {40, 50, BEND_MODE_MIDDLE, 32, 4},        // by a quarter or less: a chain of few
-      {40, 51, BEND_MODE_PARALLEL, 0, 4},
-      {900, 65, BEND_MODE_PARALLEL, 0, 3},      // many enough that their forks fill the device sooner
-      {900, 64, BEND_MODE_PARALLEL, 0, 4},      // the next of many trees, perhaps
-      {64, 64, BEND_MODE_MIDDLE, 32, 4},
-      {900, 513, BEND_MODE_PARALLEL, 0, 0},
-      {512, 1024, BEND_MODE_SEQUENTIAL, 512, 0},  // a task a thread
-      {5000, 4000000000u, BEND_MODE_SEQUENTIAL, 128, 0},   // what is left after one such round
+      {0, 1, false, BEND_MODE_PARALLEL, 0, 5},         // the root
+      {1, 1, false, BEND_MODE_MIDDLE, 32, 5},          // a chain
+      {1, 1, true, BEND_MODE_PARALLEL, 0, 5},         // what waited for a perfect tree: a fork tree's root, perhaps
+      {2, 4, false, BEND_MODE_PARALLEL, 0, 5},         // a tree that grows
+      {40, 50, false, BEND_MODE_MIDDLE, 32, 4},        // by a quarter or less: a chain of few
+      {40, 51, false, BEND_MODE_PARALLEL, 0, 4},
+      {900, 65, false, BEND_MODE_PARALLEL, 0, 3},      // many enough that their forks fill the device sooner
+      {900, 64, false, BEND_MODE_PARALLEL, 0, 4},      // the next of many trees, perhaps
+      {64, 64, false, BEND_MODE_MIDDLE, 32, 4},
+      {900, 513, false, BEND_MODE_PARALLEL, 0, 0},
+      {512, 1024, false, BEND_MODE_SEQUENTIAL, 512, 0},  // a task a thread
+      {5000, 4000000000u, false, BEND_MODE_SEQUENTIAL, 128, 0},   // what is left after one such round
   };
   for (const Row& row : rows) {
     c.in_count = row.next;
-    rt::gpu::choose_mode(&c, row.before);
+    rt::gpu::choose_mode(&c, row.before, row.trees);
     CHECK(c.mode == row.mode);
     CHECK(c.budget == row.budget);
     CHECK(c.spread == row.spread);
@@ -261,7 +263,7 @@ TEST_CASE("gpu: the mode and the spread of a round follow from the width of the 
   c.target = UINT32_MAX;
   for (uint32_t next : {1u, 64u, 1024u, 100000u}) {
     c.in_count = next;
-    rt::gpu::choose_mode(&c, next);
+    rt::gpu::choose_mode(&c, next, false);
     CHECK(c.mode == BEND_MODE_PARALLEL);
   }
 }

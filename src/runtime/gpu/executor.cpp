@@ -101,7 +101,7 @@ void fill_control(const Run* run, BendDeviceControl* c) {
       c->sequential_budget = c->again_budget = 0;
       break;
   }
-  choose_mode(c, 0);
+  choose_mode(c, 0, false);
 }
 
 bool emulate(Run* run) {

@@ -52,12 +52,12 @@ const char kRuntimePtx[] = R"(
   min.u64 %d9, %d9, %d10;
   ld.global.u32 %r10, [%d1+688];
   cvt.u64.u32 %d10, %r10;
-  min.u64 %d8, %d8, %d10;
+  min.u64 %d11, %d8, %d10;
   ld.global.u64 %d10, [%d1+560];
   add.u64 %d10, %d10, %d9;
   st.global.u64 [%d1+560], %d10;
   ld.global.u64 %d10, [%d1+568];
-  add.u64 %d10, %d10, %d8;
+  add.u64 %d10, %d10, %d11;
   st.global.u64 [%d1+568], %d10;
   mov.u64 %d8, 0;
   st.global.u64 [%d1+768], %d8;
@@ -88,6 +88,7 @@ const char kRuntimePtx[] = R"(
   ld.global.u32 %r13, [%d1+696];
   max.u32 %r14, %r1, %r3;
   setp.gt.or.u32 %p4, %r14, %r13, %p4;
+  setp.ne.or.u64 %p4, %d11, 0, %p4;
   ld.global.u32 %r13, [%d1+700];
   ld.global.u32 %r6, [%d1+536];
   setp.ge.u32 %p3, %r3, %r6;

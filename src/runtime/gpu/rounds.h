@@ -4,13 +4,14 @@
 
 namespace bendc::rt::gpu {
 
-// The mode and the spread of the round of in_count tasks that follows one of `before`. What the choice weighs (docs/gpu.md, "What a round costs"): below
-// the device's width a round costs the same with one task or thousands, and the longest path of a fork tree shrinks by one fork a round, whether its
-// tasks go on in their threads or not; so every fork is dealt out. Above it tasks go on for a budget, and so they do where a few tasks stay a few: a chain.
-inline void choose_mode(BendDeviceControl* c, uint32_t before) {
+// The mode and the spread of the round of in_count tasks that follows one of `before`, and of perfect trees where `trees`. What the choice weighs
+// (docs/gpu.md, "What a round costs"): below the device's width a round costs the same with one task or thousands, and the longest path of a fork tree
+// shrinks by one fork a round, whether its tasks go on in their threads or not; so every fork is dealt out. Above it tasks go on for a budget, and so they
+// do where a few tasks stay a few: a chain. A round of trees is none, since leaves are tasks, too: what goes on after a tree begins as other roots do.
+inline void choose_mode(BendDeviceControl* c, uint32_t before, bool trees) {
   const bool again = c->mode == BEND_MODE_SEQUENTIAL;
   const uint32_t next = c->in_count;
-  const bool wide = next >= c->target, grew = next > before + (before >> 2), few = next <= c->middle && before <= c->middle, parallel = grew || !few;
+  const bool wide = next >= c->target, grew = next > before + (before >> 2), few = next <= c->middle && before <= c->middle && !trees, parallel = grew || !few;
   c->mode = wide ? BEND_MODE_SEQUENTIAL : parallel ? BEND_MODE_PARALLEL : BEND_MODE_MIDDLE;
   c->budget = wide ? (again ? c->again_budget : c->sequential_budget) : parallel ? 0 : c->middle_budget;
   c->groups_wanted = !wide || next < c->resident_threads || c->wide_trees != 0;
@@ -41,7 +42,7 @@ inline void flip(BendDeviceControl* c) {
   uint64_t in = c->in_queue;
   c->in_queue = c->out_queue;
   c->out_queue = in;
-  choose_mode(c, before);
+  choose_mode(c, before, warps != 0);
 }
 
 }  // namespace bendc::rt::gpu
