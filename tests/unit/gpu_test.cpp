@@ -240,7 +240,7 @@ TEST_CASE("gpu: the mode and the spread of a round follow from the width of the 
   const Row rows[] = {
       {0, 1, false, BEND_MODE_PARALLEL, 0, 5},         // the root
       {1, 1, false, BEND_MODE_MIDDLE, 32, 5},          // a chain
-      {1, 1, true, BEND_MODE_PARALLEL, 0, 5},         // what waited for a perfect tree: a fork tree's root, perhaps
+      {1, 1, true, BEND_MODE_PARALLEL, 0, 5},          // what waited for a perfect tree: a fork tree's root, perhaps
       {2, 4, false, BEND_MODE_PARALLEL, 0, 5},         // a tree that grows
       {40, 50, false, BEND_MODE_MIDDLE, 32, 4},        // by a quarter or less: a chain of few
       {40, 51, false, BEND_MODE_PARALLEL, 0, 4},
