@@ -7,6 +7,7 @@
 
 #include "codegen/llvm/context.h"
 #include "driver/allocator.h"
+#include "driver/assemble.h"
 #include "driver/commands.h"
 #include "driver/pipeline.h"
 
@@ -78,6 +79,18 @@ int main(int argc, char** argv) {
   add_code_options(build, options, "optimisation level, 0 to 3 (3)");
   build->add_option("-o", options.output, "the executable; default: FILE's name without .bend")->type_name("PATH");
   build->add_flag("--emulator", options.emulator, "include the device code compiled for this machine: BEND_GPU=emulate runs it");
+  build
+      ->add_option_function<std::vector<std::string>>(
+          "--gpu-arch",
+          [&options](const std::vector<std::string>& words) {
+            for (const std::string& word : words) options.gpu_archs.push_back(bendc::parse_arch(word));
+          },
+          "include machine code for these GPUs too, such as sm_90 or sm_80,sm_90, made by the ptxas of a CUDA toolkit: their driver then compiles nothing at the start")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::Validator(
+          [](std::string& word) { return bendc::parse_arch(word) ? std::string() : "`" + word + "` is no GPU architecture like sm_90; sm_70 is the oldest"; }, "ARCH"))
+      ->type_name("ARCH");
   build->add_option("--gpu-fork", options.gpu_fork, "what BEND_GPU_FORK may ask for: auto (auto, host, flat, sequential), or all (thread, warp and block too, launched from the device)")
       ->check(CLI::IsMember({"auto", "all", "thread", "warp", "block", "host", "flat"}))
       ->type_name("WAYS");

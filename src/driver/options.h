@@ -27,6 +27,7 @@ struct Options {
   bool stats = false;                  // counters on stderr at the program's end
   bool driver_present = false;         // a GPU driver's library can be opened
   bool launches = false;               // with the launch module: forks as grids launched from the device
+  std::vector<uint32_t> gpu_archs;     // build: with machine code for these
   bool emulator = false;               // build: with the device machine compiled for the host
   uint32_t threads = 0;                // 0: BEND_THREADS or the default
 };

@@ -16,6 +16,7 @@
 #include "codegen/gpu/segments.h"
 #include "codegen/llvm/context.h"
 #include "codegen/passes.h"
+#include "driver/assemble.h"
 #include "driver/packages_folder.h"
 #include "driver/proof_gate.h"
 #include "driver/stdlib_data.h"
@@ -188,7 +189,7 @@ class Pipeline {
         device_code.plan = &plan;
         device_code.emulated = options_.emulator || options_.gpu == "emulate";
         emit.gpu = &device_code;
-        if (!plan.segments.empty() && wants_ptx() && !(device_text(device_code, emit, false) && (!options_.launches || device_text(device_code, emit, true)))) return;
+        if (!plan.segments.empty() && wants_ptx() && !(device_text(device_code, emit, false) && (!options_.launches || device_text(device_code, emit, true)) && machine_code(device_code))) return;
       }
     }
     codegen::IrModulePtr ir = timed("emit", [&] { return codegen::emit_module(module, *machine, emit); });
@@ -254,6 +255,21 @@ class Pipeline {
     if (!ptx.error.empty()) internal_error("device code", ptx.error);
     if (shown && dumped("ptx", [&] { return ptx.bytes; })) return false;
     code.codes.push_back({kBaseline, std::move(ptx.bytes), launches});
+    return true;
+  }
+
+  // Machine code of the PTX for the architectures asked for. The launch module has none: it is linked where it runs.
+  bool machine_code(codegen::DeviceCode& code) {
+    const std::string ptx = code.codes.front().bytes;
+    for (const uint32_t arch : options_.gpu_archs) {
+      Assembled made = timed(fmt::format("ptxas sm_{}", arch), [&] { return assemble_device(ptx, arch); });
+      if (!made.message.empty()) {
+        refuse(Code::B5, Span{}, fmt::format("`--gpu-arch sm_{}`: {}", arch, made.message), "without it the executable holds PTX, which the driver compiles at the first start");
+        if (!made.output.empty()) out_.diagnostics.last().notes.push_back(made.output);
+        return false;
+      }
+      code.codes.push_back({arch, std::move(made.code), false, true});
+    }
     return true;
   }
 

@@ -43,4 +43,20 @@ std::string ScratchFolder::write(std::string_view name, std::string_view bytes) 
   return path;
 }
 
+bool ScratchFolder::read(const std::string& path, std::string& bytes) {
+  const int in = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  bool failed = in < 0;
+  char buffer[1 << 16];
+  while (!failed) {
+    const ssize_t count = ::read(in, buffer, sizeof buffer);
+    if (count == 0) break;
+    if (count < 0 && errno == EINTR) continue;
+    failed = count < 0;
+    if (!failed) bytes.append(buffer, static_cast<size_t>(count));
+  }
+  if (failed && error_.empty()) error_ = fmt::format("cannot read `{}`: {}", path, std::strerror(errno));
+  if (in >= 0) close(in);
+  return !failed;
+}
+
 }  // namespace bendc

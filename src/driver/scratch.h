@@ -18,6 +18,9 @@ class ScratchFolder {
   // Writes a file; what goes wrong is kept in `error`.
   std::string write(std::string_view name, std::string_view bytes);
 
+  // The bytes of a file of the folder; false: `error` says why.
+  [[nodiscard]] bool read(const std::string& path, std::string& bytes);
+
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] const std::string& error() const { return error_; }   // in one line; empty while all went well
 

@@ -20,10 +20,16 @@ std::string c_compiler() {
 }
 
 ToolResult run_c_compiler(std::vector<std::string> words) {
-  ToolResult out;
   words.insert(words.begin(), c_compiler());
+  ToolResult out = run_tool(words);
+  if (!out.started) out.message = fmt::format("cannot start the C compiler `{}`: {}; install one, or name it in CC", words[0], out.message);
+  return out;
+}
+
+ToolResult run_tool(const std::vector<std::string>& words) {
+  ToolResult out;
   auto refused = [&](int error) {
-    out.message = fmt::format("cannot start the C compiler `{}`: {}; install one, or name it in CC", words[0], std::strerror(error));
+    out.message = std::strerror(error);
     return out;
   };
   int ends[2];

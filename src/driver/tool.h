@@ -1,4 +1,4 @@
-// run_c_compiler: arguments -> the exit and the output of the system's C compiler, which is the one named in CC, or `cc`.
+// run_tool: a program and its arguments -> its exit and its output. run_c_compiler: that of the system's C compiler, which is the one named in CC, or `cc`.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,6 +11,8 @@ struct ToolResult {
   std::string output;      // its stdout and stderr
   std::string message;     // why it did not start
 };
+
+[[nodiscard]] ToolResult run_tool(const std::vector<std::string>& words);
 
 [[nodiscard]] std::string c_compiler();
 [[nodiscard]] ToolResult run_c_compiler(std::vector<std::string> words);

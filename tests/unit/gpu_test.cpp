@@ -73,9 +73,9 @@ struct GpuFixture : RuntimeFixture {
     runtime->config.gpu.library = BENDC_FAKE_CUDA;
   }
   ~GpuFixture() { close(); }
-  bool open() {
+  bool open(const BendGpuProgram* gpu = &kProgram) {
     bool failed = false;
-    runtime->gpu = rt::gpu::gpu_open(runtime->config.gpu, &kProgram, &failed);
+    runtime->gpu = rt::gpu::gpu_open(runtime->config.gpu, gpu, &failed);
     return !failed && runtime->gpu;
   }
   void close() {
@@ -387,6 +387,32 @@ TEST_CASE("gpu: kernels overlap from compute capability 9.0 on, where the driver
     CHECK(f.runtime->gpu->device.overlaps == row.overlaps);
     CHECK(f.runtime->gpu->space.rounds_graph != nullptr);
     CHECK((fake.calls("cuLaunchKernelEx") > 0) == row.tried);
+  }
+}
+
+TEST_CASE("gpu: machine code of the device's own family is taken before PTX, and from sm_90 on it overlaps") {
+  const BendGpuCode codes[] = {kCode, {BEND_GPU_CUBIN, 80, kPtx, sizeof kPtx}, {BEND_GPU_CUBIN, 90, kPtx, sizeof kPtx}};
+  BendGpuProgram program = kProgram;
+  program.code_count = 3;
+  program.codes = codes;
+  struct Row {
+    int major, minor;
+    uint32_t arch;
+    bool overlaps;
+  };
+  for (const Row& row : {Row{9, 0, 90, true}, Row{8, 9, 80, false}, Row{7, 5, 70, false}, Row{12, 0, 70, true}}) {
+    CAPTURE(row.major);
+    Fake fake;
+    fake.config.major = row.major;
+    fake.config.minor = row.minor;
+    fake.configure(&fake.config);
+    GpuFixture f(rt::gpu::Use::Require);
+    REQUIRE(f.open(&program));
+    uint64_t n = 20, result = 0;
+    REQUIRE(f.call(kFib, &n, &result) == 1);
+    CHECK(result == fib(n));
+    CHECK(f.runtime->gpu->device.arch == row.arch);
+    CHECK(f.runtime->gpu->device.overlaps == row.overlaps);
   }
 }
 

@@ -42,8 +42,9 @@ struct MachineOptions {
 
 struct DeviceText {
   uint32_t arch = 0;               // 70: for sm_70 and later
-  std::string ptx;
+  std::string bytes;               // PTX, or machine code
   bool launches = false;           // the launch module (runtime/gpu/launch_abi.h)
+  bool assembled = false;          // for `arch` and its family alone (driver/assemble.h)
 };
 
 // The device program as the emitter sees it. The first emission of device code fills `sites`, any other finds the same.

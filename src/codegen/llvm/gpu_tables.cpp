@@ -68,8 +68,10 @@ llvm::Constant* ModuleEmitter::gpu_program(DeviceFunctions emulated) {
   for (const std::string& site : options.gpu->sites) sites.push_back(text(site));
   llvm::StructType* code_type = llvm::StructType::create(context, {i32, i32, ptr, i64}, "BendGpuCode");
   for (const DeviceText& code : options.gpu->codes) {
-    llvm::Constant* bytes = global(llvm::ConstantDataArray::getString(context, code.ptx, true), "bend.ptx");
-    codes.push_back(constant(code_type, {number(code.launches ? BEND_GPU_LAUNCH_PTX : BEND_GPU_PTX), number(code.arch), bytes, llvm::ConstantInt::get(i64, code.ptx.size() + 1)}));
+    llvm::Constant* bytes = global(llvm::ConstantDataArray::getString(context, code.bytes, true), code.assembled ? "bend.cubin" : "bend.ptx");
+    if (code.assembled) llvm::cast<llvm::GlobalVariable>(bytes)->setAlignment(llvm::Align(16));   // an ELF file
+    const uint32_t kind = code.assembled ? BEND_GPU_CUBIN : code.launches ? BEND_GPU_LAUNCH_PTX : BEND_GPU_PTX;
+    codes.push_back(constant(code_type, {number(kind), number(code.arch), bytes, llvm::ConstantInt::get(i64, code.bytes.size() + 1)}));
   }
   llvm::StructType* type = llvm::StructType::create(context, {i32, i32, i32, i32, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, i32, i32, i32, i32}, "BendGpuProgram");
   const MachinePlan& plan = *options.gpu->plan;

@@ -24,6 +24,7 @@ constexpr int kJitInfoLogBytes = 4;
 constexpr int kJitErrorLog = 5;
 constexpr int kJitErrorLogBytes = 6;
 constexpr uint32_t kOldest = 70;
+constexpr uint32_t kOverlapping = 90;       // machine code from there on is that of kernels that overlap
 constexpr unsigned kNonBlocking = 1;
 
 bool check(const Device* device, const char* call, int code, Message* why) {
@@ -177,6 +178,7 @@ bool device_load(Device* device, const BendGpuProgram* program, Message* why) {
                                     !check(device, "cuFuncGetAttribute", d.function_attribute(&flat_local, kFunctionLocalBytes, device->flat), why) ||
                                     !check(device, "cuFuncGetAttribute", d.function_attribute(&flat_registers, kFunctionRegisters, device->flat), why)))
     return false;
+  if (code->kind == BEND_GPU_CUBIN) overlaps = code->arch >= kOverlapping;
   device->overlaps = device->overlaps && overlaps;
   if (flat_local > local) local = flat_local;
   size_t stack = 0;
