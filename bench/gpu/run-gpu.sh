@@ -27,8 +27,8 @@ if command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; then
   builder=$!
 fi
 
-# Every case of the project, at the ways in CASE_FORKS (all of them take about five minutes on 16 processors).
-cases=$(python3 cases/device_cases.py run cases --forks "${CASE_FORKS:-auto}" --seconds "$((limit / 2))" --log "$out/cases.tmp" 2>&1)
+# Every case of the project, at the ways in CASE_FORKS, each in a process of its own or in CASE_PROCESSES of them.
+cases=$(python3 cases/device_cases.py run cases --forks "${CASE_FORKS:-auto}" --processes "${CASE_PROCESSES:-1}" --seconds "$((limit / 2))" --log "$out/cases.tmp" 2>&1)
 cat "$out/cases.tmp" >>"$out/checks.txt"; rm -f "$out/cases.tmp"
 echo "cases: $cases" | tee -a "$out/checks.txt"
 if read -r p _ f _ < <(tail -1 <<<"$cases") && [[ $p =~ ^[0-9]+$ && $f =~ ^[0-9]+$ ]]; then passed=$((passed + p)) failed=$((failed + f)); else check "cases" 0 "no totals"; fi

@@ -148,8 +148,9 @@ int command_build(const Options& given) {
     const size_t slash = options.file.rfind('/');
     output = slash == std::string::npos ? options.file : options.file.substr(slash + 1);
     if (output.ends_with(".bend")) output.resize(output.size() - 5);
+    if (options.shared) output += ".so";
   }
-  const LinkResult linked = link_executable(compilation.object, compilation.effect_files, output);
+  const LinkResult linked = link_program(compilation.object, compilation.effect_files, options.shared ? Linked::SharedObject : Linked::Executable, output);
   print(stderr, linked.output);
   if (linked.ok) return 0;
   print(stderr, fmt::format("bendc: {}\n", linked.message));

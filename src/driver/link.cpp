@@ -11,16 +11,20 @@ extern "C" const char bendrt_archive_begin[], bendrt_archive_end[];
 
 namespace bendc {
 
-LinkResult link_executable(std::string_view object, const std::vector<EffectFile>& effects, const std::string& path) {
+LinkResult link_program(std::string_view object, const std::vector<EffectFile>& effects, Linked as, const std::string& path) {
   ScratchFolder folder;
   const std::string program = folder.write("program.o", object);
-  const std::string archive = folder.write("libbendrt.a", {bendrt_archive_begin, static_cast<size_t>(bendrt_archive_end - bendrt_archive_begin)});
+  std::string archive;
+  if (as == Linked::Executable) archive = folder.write("libbendrt.a", {bendrt_archive_begin, static_cast<size_t>(bendrt_archive_end - bendrt_archive_begin)});
   if (!folder.error().empty()) return {false, folder.error(), ""};
   EffectObjects objects = compile_effects(effects, folder);
   if (!objects.message.empty()) return {false, objects.message, objects.output};
   std::vector<std::string> words{"-o", path, program};
   words.insert(words.end(), objects.paths.begin(), objects.paths.end());
-  words.insert(words.end(), {archive, "-static-libgcc", "-pthread", "-ldl"});
+  switch (as) {
+    case Linked::Executable: words.insert(words.end(), {archive, "-static-libgcc", "-pthread", "-ldl"}); break;
+    case Linked::SharedObject: words.insert(words.end(), {"-shared", "-static-libgcc", "-pthread"}); break;
+  }
   if (!objects.paths.empty()) words.emplace_back("-lm");   // effects are C, which may use it; our own code does not
 #if defined(__SANITIZE_THREAD__)
   words.emplace_back("-fsanitize=thread");

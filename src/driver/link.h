@@ -1,5 +1,7 @@
-// link_executable: an object, the program's own effects and the embedded runtime archive -> an executable, through the system's `cc`.
+// link_program: an object and the program's own effects -> an executable with the embedded runtime archive, or a shared object that takes the runtime's
+// functions from the process that loads it; through the system's `cc`.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +16,8 @@ struct LinkResult {
   std::string output;     // what `cc` said
 };
 
-[[nodiscard]] LinkResult link_executable(std::string_view object, const std::vector<EffectFile>& effects, const std::string& path);
+enum class Linked : uint8_t { Executable, SharedObject };
+
+[[nodiscard]] LinkResult link_program(std::string_view object, const std::vector<EffectFile>& effects, Linked as, const std::string& path);
 
 }  // namespace bendc

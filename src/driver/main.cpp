@@ -77,7 +77,7 @@ int main(int argc, char** argv) {
   CLI::App* build = app.add_subcommand("build", "compile FILE to an executable");
   add_common(build, options);
   add_code_options(build, options, "optimisation level, 0 to 3 (3)");
-  build->add_option("-o", options.output, "the executable; default: FILE's name without .bend")->type_name("PATH");
+  build->add_option("-o", options.output, "the executable; default: FILE's name without .bend (--shared: with .so)")->type_name("PATH");
   build->add_flag("--emulator", options.emulator, "include the device code compiled for this machine: BEND_GPU=emulate runs it");
   build
       ->add_option_function<std::vector<std::string>>(
@@ -94,6 +94,7 @@ int main(int argc, char** argv) {
   build->add_option("--gpu-fork", options.gpu_fork, "what BEND_GPU_FORK may ask for: auto (auto, host, flat, sequential), or all (thread, warp and block too, launched from the device)")
       ->check(CLI::IsMember({"auto", "all", "thread", "warp", "block", "host", "flat"}))
       ->type_name("WAYS");
+  build->add_flag("--shared", options.shared, "write a shared object that defines `bend_program`, for a process that holds the runtime (docs/abi.md)");
   build->add_option("FILE", options.file, "the program")->required();
 
   CLI::App* check = app.add_subcommand("check", "check FILE and say which definitions rely on unsafe code");

@@ -29,6 +29,7 @@ struct Options {
   bool launches = false;               // with the launch module: forks as grids launched from the device
   std::vector<uint32_t> gpu_archs;     // build: with machine code for these
   bool emulator = false;               // build: with the device machine compiled for the host
+  bool shared = false;                 // build: a shared object without the runtime, in place of an executable
   uint32_t threads = 0;                // 0: BEND_THREADS or the default
 };
 

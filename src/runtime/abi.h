@@ -201,7 +201,7 @@ typedef struct BendOptions {             /* 0 / null: take the environment's or 
   const char* gpu_fork;
   const char* gpu_threshold;
   uint32_t stats;                        /* 1: counters on stderr at the end */
-  uint32_t reserved;
+  uint32_t returns_errors;               /* 1: a run-time error makes bend_start return, where else it ends the process (docs/abi.md) */
 } BendOptions;
 int bend_start(const BendProgram* program, const BendOptions* options, int argc, char** argv);
 /* Describes and tests the GPU on stdout; 0: one can be used, 1: none, 2: bad options. */

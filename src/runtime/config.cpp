@@ -52,6 +52,8 @@ bool read_config(Config* config, const BendOptions* options, int argc, char** ar
   config->argv = argv;
   config->program_name = options && options->file ? options->file : argc > 0 ? argv[0] : "";
 
+  config->returns_errors = options && options->returns_errors != 0;
+
   const char* threads = getenv("BEND_THREADS");
   uint64_t count = options ? options->threads : 0;
   if (count == 0 && threads && !(text::read_decimal(threads, strlen(threads), UINT32_MAX, &count) && count >= 1))

@@ -14,6 +14,7 @@ struct Config {
   uint64_t stack_bytes;   // BEND_STACK; default: half of the memory available at the start, at most 256 GiB
   uint64_t heap_bytes;    // BEND_HEAP; default: the machine's or the control group's memory
   gpu::GpuConfig gpu;     // BEND_GPU, BEND_GPU_DEVICE, ...; BEND_STATS
+  bool returns_errors;    // BendOptions.returns_errors
   int argc;               // the program's own words, argv[0] replaced by the file as written under `bendc run`
   char** argv;
   const char* program_name;

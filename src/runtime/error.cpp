@@ -1,5 +1,6 @@
 #include "runtime/error.h"
 
+#include <setjmp.h>
 #include <unistd.h>
 
 #include "runtime/cpu/scheduler.h"
@@ -28,12 +29,19 @@ const char* standing_text(uint32_t number) {
 
 void fail_plain(BendWorker* worker, const Message& text) {
   fail_task(worker, text.data(), text.size());
-  // Only one worker ends the program; it takes the others with it.
-  while (__atomic_exchange_n(&worker->runtime->failing, 1u, __ATOMIC_ACQ_REL) != 0) pause();
+  // Only one worker ends the program; it takes the others with it. One that returns waits for the others' tasks: who cannot end its task ends the process.
+  while (__atomic_exchange_n(&worker->runtime->failing, 1u, __ATOMIC_ACQ_REL) != 0) {
+    if (worker->runtime->config.returns_errors) _exit(1);
+    pause();
+  }
   output_flush(&worker->runtime->out);
   Message line;
   line.text("bend: ").bytes(text.data(), text.size()).text("\n");
   write_stderr(line.data(), line.size());
+  if (worker->index == 0 && worker->runtime->error_exit) {
+    leave_forks(worker);
+    _longjmp(*static_cast<jmp_buf*>(worker->runtime->error_exit), 1);
+  }
   _exit(1);
 }
 

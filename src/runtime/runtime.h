@@ -25,4 +25,5 @@ struct BendRuntime {
   BendWorker* workers;          // config.threads of them
   uint32_t worker_count;        // those whose heaps are open
   uint32_t failing;             // set by the first worker that ends the program with an error
+  void* error_exit;             // jmp_buf of the program's thread; null: an error ends the process
 };

@@ -1,4 +1,5 @@
 // One run: configuration, heap, a thread with a large stack for the program, its event loop or value, the final flush and heap report.
+#include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,12 +36,23 @@ BendWorker* map_workers(uint32_t count) {
 struct ProgramRun {
   BendWorker* worker;
   int status;
+  bool failed;      // ended by a run-time error; the heap is as it was left
 };
 
+// Generated code and the runtime hold nothing that would need unwinding.
 void run_program(void* raw) {
   ProgramRun* run = static_cast<ProgramRun*>(raw);
-  const BendProgram* program = run->worker->runtime->program;
-  Output* out = &run->worker->runtime->out;
+  BendRuntime* runtime = run->worker->runtime;
+  jmp_buf here;
+  if (runtime->config.returns_errors) {
+    if (_setjmp(here) != 0) {
+      run->failed = true;
+      return;
+    }
+    runtime->error_exit = &here;
+  }
+  const BendProgram* program = runtime->program;
+  Output* out = &runtime->out;
   if (program->main_kind == BEND_MAIN_IO) {
     auto entry = reinterpret_cast<BendWord (*)(BendWorker*)>(program->entry);
     run->status = loop_run(run->worker, entry);
@@ -50,6 +62,7 @@ void run_program(void* raw) {
     run->status = 0;
   }
   output_flush(out);
+  runtime->error_exit = nullptr;
 }
 
 int report_heap(BendRuntime* runtime, int status) {
@@ -63,7 +76,7 @@ int report_heap(BendRuntime* runtime, int status) {
 int run(BendRuntime* runtime) {
   Stack stack;
   if (!stack_map(&stack, runtime->config.stack_bytes)) return complain("the system refuses the memory for a stack", 1);
-  ProgramRun program = {runtime->workers, 1};
+  ProgramRun program = {runtime->workers, 1, false};
   pthread_t thread;
   if (int error = stack_start(&stack, runtime->workers, run_program, &program, &thread)) {
     stack_unmap(&stack);
@@ -74,7 +87,7 @@ int run(BendRuntime* runtime) {
   pthread_join(thread, nullptr);
   stack_unmap(&stack);
   scheduler_close(runtime);
-  return runtime->config.debug_heap ? report_heap(runtime, program.status) : program.status;
+  return runtime->config.debug_heap && !program.failed ? report_heap(runtime, program.status) : program.status;
 }
 
 }  // namespace
@@ -111,6 +124,7 @@ int bend_start(const BendProgram* program, const BendOptions* options, int argc,
       status = run(runtime);
       fault_handlers_restore(&handlers);
       sigaction(SIGPIPE, &old_pipe, nullptr);
+      loop_abandon(runtime->loop);
     } else {
       status = complain("the system refuses the memory to start", 1);
     }

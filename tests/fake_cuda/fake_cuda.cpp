@@ -20,7 +20,7 @@ struct State {
   std::map<std::string, int> calls;
   std::vector<std::function<void()>> queue, graph;
   bool capturing = false;
-  int live = 0;
+  std::map<std::string, int> held;
   std::map<uint64_t, size_t> registered;
 };
 
@@ -99,7 +99,13 @@ void fake_cuda_configure(const FakeCuda* config) {
   state() = State();
   state().config = *config;
 }
-int fake_cuda_calls(const char* name) { return name ? state().calls[name] : state().live; }
+int fake_cuda_calls(const char* name) { return state().calls[name]; }
+int fake_cuda_held(const char* what) {
+  int count = 0;
+  for (const auto& [kind, number] : state().held)
+    if (!what || kind == what) count += number;
+  return count;
+}
 
 #define ENTER(name) if (int code = enter(name)) return code
 
@@ -118,8 +124,8 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
   return 0;
 }
 int cuDeviceTotalMem_v2(size_t* bytes, int) { ENTER("cuDeviceTotalMem"); *bytes = state().config.memory; return 0; }
-int cuDevicePrimaryCtxRetain(void** out, int) { ENTER("cuDevicePrimaryCtxRetain"); *out = &context; ++state().live; return 0; }
-int cuDevicePrimaryCtxRelease_v2(int) { ENTER("cuDevicePrimaryCtxRelease"); --state().live; return 0; }
+int cuDevicePrimaryCtxRetain(void** out, int) { ENTER("cuDevicePrimaryCtxRetain"); *out = &context; ++state().held["contexts"]; return 0; }
+int cuDevicePrimaryCtxRelease_v2(int) { ENTER("cuDevicePrimaryCtxRelease"); --state().held["contexts"]; return 0; }
 int cuCtxSetCurrent(void*) { ENTER("cuCtxSetCurrent"); return 0; }
 int cuCtxSetLimit(int, size_t) { ENTER("cuCtxSetLimit"); return 0; }
 int cuCtxGetLimit(size_t* value, int) { ENTER("cuCtxGetLimit"); *value = 1024; return 0; }
@@ -130,22 +136,22 @@ int cuMemAlloc_v2(uint64_t* address, size_t bytes) {
   void* p = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
   if (!p) return 2;
   *address = reinterpret_cast<uint64_t>(p);
-  ++state().live;
+  ++state().held["memory"];
   return 0;
 }
-int cuMemFree_v2(uint64_t address) { ENTER("cuMemFree"); std::free(reinterpret_cast<void*>(address)); --state().live; return 0; }
-int cuMemHostAlloc(void** address, size_t bytes, unsigned) { ENTER("cuMemHostAlloc"); *address = std::malloc(bytes); ++state().live; return 0; }
-int cuMemFreeHost(void* address) { ENTER("cuMemFreeHost"); std::free(address); --state().live; return 0; }
+int cuMemFree_v2(uint64_t address) { ENTER("cuMemFree"); std::free(reinterpret_cast<void*>(address)); --state().held["memory"]; return 0; }
+int cuMemHostAlloc(void** address, size_t bytes, unsigned) { ENTER("cuMemHostAlloc"); *address = std::malloc(bytes); ++state().held["host memory"]; return 0; }
+int cuMemFreeHost(void* address) { ENTER("cuMemFreeHost"); std::free(address); --state().held["host memory"]; return 0; }
 int cuMemHostRegister_v2(void* address, size_t bytes, unsigned) {
   ENTER("cuMemHostRegister");
   state().registered[reinterpret_cast<uint64_t>(address)] = bytes;
-  ++state().live;
+  ++state().held["registered memory"];
   return 0;
 }
 int cuMemHostUnregister(void* address) {
   ENTER("cuMemHostUnregister");
   if (state().registered.erase(reinterpret_cast<uint64_t>(address)) == 0) return 713;
-  --state().live;
+  --state().held["registered memory"];
   return 0;
 }
 int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void*) {
@@ -175,10 +181,10 @@ int cuModuleLoadDataEx(void** module, const void* image, unsigned count, int* op
     return code;
   }
   *module = std::strstr(static_cast<const char*>(image), "bend_flip") ? &own_module : &program_module;
-  ++state().live;
+  ++state().held["modules"];
   return 0;
 }
-int cuLinkCreate_v2(unsigned, int*, void**, void** out) { ENTER("cuLinkCreate"); *out = &context; ++state().live; return 0; }
+int cuLinkCreate_v2(unsigned, int*, void**, void** out) { ENTER("cuLinkCreate"); *out = &context; ++state().held["links"]; return 0; }
 int cuLinkAddData_v2(void*, int, void*, size_t, const char*, unsigned, int*, void**) { ENTER("cuLinkAddData"); return 0; }
 int cuLinkAddFile_v2(void*, int, const char*, unsigned, int*, void**) { ENTER("cuLinkAddFile"); return 0; }
 int cuLinkComplete(void*, void** image, size_t* bytes) {
@@ -188,8 +194,8 @@ int cuLinkComplete(void*, void** image, size_t* bytes) {
   *bytes = sizeof linked;
   return 0;
 }
-int cuLinkDestroy(void*) { ENTER("cuLinkDestroy"); --state().live; return 0; }
-int cuModuleUnload(void*) { ENTER("cuModuleUnload"); --state().live; return 0; }
+int cuLinkDestroy(void*) { ENTER("cuLinkDestroy"); --state().held["links"]; return 0; }
+int cuModuleUnload(void*) { ENTER("cuModuleUnload"); --state().held["modules"]; return 0; }
 int cuModuleGetFunction(void** function, void*, const char* name) {
   ENTER("cuModuleGetFunction");
   *function = std::strcmp(name, "bend_flip") == 0 ? &flip_kernel : std::strcmp(name, "bend_diff") == 0 ? &diff_kernel : std::strcmp(name, "bend_move") == 0 ? &move_kernel : std::strcmp(name, "bend_selftest") == 0 ? &selftest_kernel : std::strcmp(name, "bend_round") == 0 ? &round_kernel : nullptr;
@@ -214,21 +220,21 @@ int cuLaunchKernelEx(const bendc::rt::gpu::CudaLaunchConfig* config, void* funct
   return 0;
 }
 int cuStreamBeginCapture_v2(void*, int) { ENTER("cuStreamBeginCapture"); state().capturing = true; state().graph.clear(); return 0; }
-int cuStreamEndCapture(void*, void** graph) { state().capturing = false; ENTER("cuStreamEndCapture"); *graph = &context; ++state().live; return 0; }
-int cuGraphInstantiateWithFlags(void** exec, void*, unsigned long long) { ENTER("cuGraphInstantiateWithFlags"); *exec = &context; ++state().live; return 0; }
+int cuStreamEndCapture(void*, void** graph) { state().capturing = false; ENTER("cuStreamEndCapture"); *graph = &context; ++state().held["graphs"]; return 0; }
+int cuGraphInstantiateWithFlags(void** exec, void*, unsigned long long) { ENTER("cuGraphInstantiateWithFlags"); *exec = &context; ++state().held["executable graphs"]; return 0; }
 int cuGraphLaunch(void*, void*) { ENTER("cuGraphLaunch"); for (auto& work : state().graph) state().queue.push_back(work); return 0; }
-int cuGraphDestroy(void*) { ENTER("cuGraphDestroy"); --state().live; return 0; }
-int cuGraphExecDestroy(void*) { ENTER("cuGraphExecDestroy"); --state().live; return 0; }
-int cuStreamCreate(void** stream, unsigned) { ENTER("cuStreamCreate"); *stream = &context; ++state().live; return 0; }
-int cuStreamDestroy_v2(void*) { ENTER("cuStreamDestroy"); --state().live; return 0; }
+int cuGraphDestroy(void*) { ENTER("cuGraphDestroy"); --state().held["graphs"]; return 0; }
+int cuGraphExecDestroy(void*) { ENTER("cuGraphExecDestroy"); --state().held["executable graphs"]; return 0; }
+int cuStreamCreate(void** stream, unsigned) { ENTER("cuStreamCreate"); *stream = &context; ++state().held["streams"]; return 0; }
+int cuStreamDestroy_v2(void*) { ENTER("cuStreamDestroy"); --state().held["streams"]; return 0; }
 int cuStreamSynchronize(void*) {
   ENTER("cuStreamSynchronize");
   for (auto& work : state().queue) work();
   state().queue.clear();
   return 0;
 }
-int cuEventCreate(void** event, unsigned) { ENTER("cuEventCreate"); *event = &context; ++state().live; return 0; }
-int cuEventDestroy_v2(void*) { ENTER("cuEventDestroy"); --state().live; return 0; }
+int cuEventCreate(void** event, unsigned) { ENTER("cuEventCreate"); *event = &context; ++state().held["events"]; return 0; }
+int cuEventDestroy_v2(void*) { ENTER("cuEventDestroy"); --state().held["events"]; return 0; }
 int cuEventRecord(void*, void*) { ENTER("cuEventRecord"); return 0; }
 int cuEventElapsedTime(float* milliseconds, void*, void*) { ENTER("cuEventElapsedTime"); *milliseconds = 1; return 0; }
 }

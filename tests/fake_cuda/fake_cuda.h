@@ -19,4 +19,5 @@ struct FakeCuda {
 };
 
 using FakeCudaConfigure = void (*)(const FakeCuda*);   // symbol: fake_cuda_configure
-using FakeCudaCalls = int (*)(const char*);            // symbol: fake_cuda_calls; null: blocks of memory not freed
+using FakeCudaCalls = int (*)(const char*);            // symbol: fake_cuda_calls
+using FakeCudaHeld = int (*)(const char*);             // symbol: fake_cuda_held: how many `modules`, `streams`, `events`, .. have not been given back; null: of all kinds

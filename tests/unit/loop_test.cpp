@@ -4,11 +4,13 @@
 
 #include <cerrno>
 #include <fcntl.h>
+#include <filesystem>
 #include <functional>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <vector>
 
+#include "runtime/error.h"
 #include "runtime/io/answers.h"
 #include "runtime_fixture.h"
 
@@ -114,6 +116,11 @@ std::string slurp(const std::string& path) {
   return text;
 }
 
+size_t entries(const char* folder) {
+  const std::filesystem::directory_iterator begin(folder);
+  return static_cast<size_t>(std::distance(begin, std::filesystem::directory_iterator()));
+}
+
 Outcome run(std::function<BendWord()> main, const BendOptions* options = nullptr) {
   char dir[] = "/tmp/bend_loop_XXXXXX";
   REQUIRE(mkdtemp(dir) != nullptr);
@@ -151,7 +158,13 @@ Outcome run(std::function<BendWord()> main, const BendOptions* options = nullptr
     setenv("BEND_DEBUG_HEAP", "1", 0);
     char name[] = "prog", one[] = "x", two[] = "\xCE\xBB";
     char* argv[] = {name, one, two, nullptr};
-    _exit(bend_start(&program, options, 3, argv));
+    if (!options || !options->returns_errors) _exit(bend_start(&program, options, 3, argv));
+    // One process goes on with other programs; nothing of those that ended is left in it.
+    int status = 0;
+    const size_t threads = entries("/proc/self/task"), descriptors = entries("/proc/self/fd");
+    for (int i = 0; i < 10; ++i) status = bend_start(&program, options, 3, argv);
+    dprintf(2, "returned, %zu threads and %zu descriptors more\n", entries("/proc/self/task") - threads, entries("/proc/self/fd") - descriptors);
+    _exit(status);
   }
   int status = 0;
   waitpid(child, &status, 0);
@@ -213,6 +226,31 @@ TEST_CASE("loop: the deadlock report names who waits on what") {
   CHECK(o.status == 1);
   CHECK(o.out == "before\n");
   CHECK(o.err == "bend: deadlock: every computation waits on a channel\n  computation 1 (main) waits to receive from channel 1 (0 of 0 buffered)\n");
+}
+
+TEST_CASE("loop: when asked, bend_start returns from run-time errors and halts, and leaves no thread and no descriptor") {
+  BendOptions options = {};
+  options.returns_errors = 1;
+  // A job has started a helper thread and opened the poller; a value waits in a channel.
+  auto after_a_job = [](std::function<BendWord()> end) {
+    return request(k_file_size, [end](const void*) {
+      return request(k_chan_new, [end](const void* a) {
+        BendWord chan = as<BendWord>(a);
+        return request(k_chan_send, [end](const void*) { return end(); }, chan, BendWord(5));
+      }, 4u);
+    }, BendWord(999 << 1 | 1));
+  };
+  std::string ten_times;
+  for (int i = 0; i < 10; ++i) ten_times += "first\n";
+  Outcome error = run([&] { return print("first", [&] { return after_a_job([] { bend_fail(g_script.worker, kErrorMatch, "f.bend:1"); return emit(); }); }); }, &options);
+  CHECK(error.status == 1);
+  CHECK(error.out == ten_times);
+  CHECK(error.err.find("bend: error 2: a match has no case for its value, or an array has no such half (at f.bend:1)\nbend: error 2: ") == 0);
+  CHECK(error.err.ends_with("returned, 0 threads and 0 descriptors more\n"));
+  Outcome halted = run([&] { return print("first", [&] { return after_a_job([] { return halt(7, str("stop")); }); }); }, &options);
+  CHECK(halted.status == 7);
+  CHECK(halted.out == ten_times);
+  CHECK(halted.err.ends_with("returned, 0 threads and 0 descriptors more\n"));
 }
 
 TEST_CASE("loop: rendezvous order, and the process outlives main") {

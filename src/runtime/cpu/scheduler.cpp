@@ -101,6 +101,14 @@ bool takes_long(WorkerTasks& own) {
   return at - own.small_asked >= 8 * kSmallNanoseconds;
 }
 
+// Forks that stay open for ever, from the newest down to the one at `last`: those begun elsewhere end before their entries are used again, the others never run.
+void end_forks(BendWorker* worker, const char* last) {
+  for (char* at = worker->task_tail - BEND_TASK_BYTES; at >= last; at -= BEND_TASK_BYTES) {
+    BendForkTask* task = reinterpret_cast<BendForkTask*>(at);
+    if (join(worker, task) == kTaskFailed) free(reinterpret_cast<Failure*>(task->data[0]));
+  }
+}
+
 }  // namespace
 
 void fail_task(BendWorker* worker, const char* text, size_t size) {
@@ -110,14 +118,18 @@ void fail_task(BendWorker* worker, const char* text, size_t size) {
   if (!failure) return;
   failure->size = size;
   memcpy(failure->text, text, size);
-  // The task's own forks: those begun elsewhere end before their entries are used again, the others never run.
-  for (char* at = worker->task_tail - BEND_TASK_BYTES; at >= run->tail; at -= BEND_TASK_BYTES) (void)join(worker, reinterpret_cast<BendForkTask*>(at));
+  end_forks(worker, run->tail);
   run->failure = failure;
   _longjmp(run->back, 1);
 }
 
 void leave_tasks(BendWorker* worker) {
   if (scheduler(worker)) tasks_of(worker).running = nullptr;
+  worker->runtime->error_exit = nullptr;
+}
+
+void leave_forks(BendWorker* worker) {
+  if (scheduler(worker) && tasks_of(worker).base) end_forks(worker, tasks_of(worker).base);
 }
 
 }  // namespace bendc::rt

@@ -98,8 +98,10 @@ struct Scheduler {
 // A run-time error. In a task of another worker it ends the task alone and does not return: the owner comes to the join after everything that
 // precedes the task in order, and only then is it the program's error. So the error reported is the one that running in order meets.
 void fail_task(BendWorker* worker, const char* text, size_t size);
-// From here on an error of this worker is the program's at once (a signal handler cannot leave a task).
+// From here on an error of this worker is the program's at once, and ends the process (a signal handler cannot leave a task).
 void leave_tasks(BendWorker* worker);
+// The program has failed outside of others' tasks: returns when nobody runs a call that its open forks have left.
+void leave_forks(BendWorker* worker);
 
 // Before the program starts; false when memory is refused. Starts no thread.
 [[nodiscard]] bool scheduler_open(BendRuntime* runtime);

@@ -26,6 +26,7 @@ uint32_t refuse(BendWorker* worker, Gpu* gpu, const BendGpuEntry* entry, const c
   if (gpu->config.use == Use::Require) {
     name_call(&m, entry);
     m.text(" cannot run on a GPU: ").bytes(reason, size);
+    pthread_mutex_unlock(&gpu->lock);
     fail_plain(worker, m);
   }
   ++gpu->counters.refused;
@@ -129,6 +130,16 @@ uint32_t call(BendWorker* worker, Gpu* gpu, const BendGpuEntry* entry, char* pay
   head->segment = entry->segment;
   Transfer transfer;
   transfer_open(&transfer, worker, space, &gpu->residency, &why);
+  // A process may go on after the program's error (BendOptions.returns_errors).
+  auto leave = [&] {
+    transfer_close(&transfer);
+    free(record);
+    pthread_mutex_unlock(&gpu->lock);
+  };
+  auto fail_here = [&]() __attribute__((noreturn)) {
+    leave();
+    fail_device(worker, entry, why);
+  };
   switch (send_arguments(&transfer, entry, payload, record + BEND_TASK_HEADER)) {
     case Sent::Done: break;
     case Sent::TooLarge: {
@@ -138,29 +149,35 @@ uint32_t call(BendWorker* worker, Gpu* gpu, const BendGpuEntry* entry, char* pay
       m.text("its arguments do not fit into the device's heap of ").number(space->heap_bytes).text(" bytes (BEND_GPU_MEMORY)");
       return refuse(worker, gpu, entry, m.data(), m.size());
     }
-    case Sent::Failed: fail_device(worker, entry, why);
+    case Sent::Failed: fail_here();
   }
   // The copies read the host's blocks until the stream has passed them.
-  if (transfer.straight && !space_wait(space, &why)) fail_device(worker, entry, why);
+  if (transfer.straight && !space_wait(space, &why)) fail_here();
   drop_value(worker, &entry->owned, payload);
 
   BendDeviceControl control;
   Run run = {&gpu->config, gpu->program, space, gpu->launches.way ? &gpu->launches : nullptr, &gpu->counters, record, space->image.used, space->places.floor(), static_cast<uint32_t>(entry - gpu->program->entries), &gpu->rounds[entry - gpu->program->entries], &gpu->chunks[entry - gpu->program->entries], &control,
              record + space->task_stride};
-  if (!record_event(gpu, gpu->device.rounds_begin, &why) || !run_rounds(&run, &why) || !record_event(gpu, gpu->device.rounds_end, &why)) fail_device(worker, entry, why);
-  if (control.error) fail_posted(worker, gpu, entry, control);
+  if (!record_event(gpu, gpu->device.rounds_begin, &why) || !run_rounds(&run, &why) || !record_event(gpu, gpu->device.rounds_end, &why)) fail_here();
+  if (control.error) {
+    leave();
+    fail_posted(worker, gpu, entry, control);
+  }
   if (!control.finished) {
     why.text("internal error: the device machine stopped without a result");
-    fail_device(worker, entry, why);
+    fail_here();
   }
   memcpy(result, run.result, entry->result.size);
   space->reached = control.heap_cursor - space->heap < run.top ? control.heap_cursor - space->heap : run.top;
-  if (!audit_ended(space, &why) || !image_settle(space, &why)) fail_device(worker, entry, why);
-  if (!receive_result(&transfer, entry, result)) fail_device(worker, entry, why);
+  if (!audit_ended(space, &why) || !image_settle(space, &why)) fail_here();
+  if (!receive_result(&transfer, entry, result)) fail_here();
   transfer_close(&transfer);
   free(record);
   image_reset(space);
-  if (!count_times(gpu, &gpu->times[entry - gpu->program->entries], &why)) fail_device(worker, entry, why);
+  if (!count_times(gpu, &gpu->times[entry - gpu->program->entries], &why)) {
+    pthread_mutex_unlock(&gpu->lock);
+    fail_device(worker, entry, why);
+  }
   const uint64_t end = now_ns();
   if (gpu->counters.calls == 0) gpu->first_ns = end - asked;
   ++gpu->counters.calls;

@@ -18,7 +18,10 @@ void complain(const char* text) {
 
 void open_launches(Gpu* gpu, Device* device) {
   Message why;
-  if (launches_open(&gpu->launches, gpu->config, gpu->program, device, &why)) return;
+  const uint64_t begin = now_ns();
+  const bool opened = launches_open(&gpu->launches, gpu->config, gpu->program, device, &why);
+  gpu->link_ns = now_ns() - begin;
+  if (opened) return;
   Message m;
   m.text("bend: note: no launches from the device: ").bytes(why.data(), why.size()).text("; forks go to the next round (host)\n");
   write_stderr(m.data(), m.size());
@@ -89,7 +92,7 @@ void print_counters(Gpu* gpu) {
   }
   if (gpu->launches.way) {
     m.text("\nbend: gpu: ").number(k.grids).text(" grids launched from the device, ").number(k.launched_trees).text(" trees in them, ").number(k.refused_forks).text(" forks refused");
-    if (!gpu->emulated) m.text("; kernel: ").number(gpu->launches.registers).text(" registers, ").number(gpu->launches.local_bytes).text(" local bytes");
+    if (!gpu->emulated) m.text("; kernel: ").number(gpu->launches.registers).text(" registers, ").number(gpu->launches.local_bytes).text(" local bytes, linked in ").number(gpu->link_ns / 1000).text(" us");
   }
   if (gpu->ready && !gpu->emulated) {
     m.text("\nbend: gpu: start: driver ").number(gpu->start_ns[0] / 1000).text(" us, context ").number(gpu->start_ns[1] / 1000).text(" us, module ").number(gpu->start_ns[2] / 1000);

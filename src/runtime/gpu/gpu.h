@@ -29,6 +29,7 @@ struct Gpu {
   Counters counters;
   Launches launches;         // way 0: forks go to rounds
   uint64_t start_ns[5];      // driver, context, module, memory, total
+  uint64_t link_ns;          // of the launch module
   uint64_t waited_ns;        // of the first `!`, for the starter
   uint64_t first_ns;         // of the first `!`, with that
 };

@@ -113,8 +113,12 @@ void channels_close(BendWorker* worker, Channels* channels) {
   for (uint32_t i = 0; i < channels->count; ++i) {
     Channel* channel = &channels->items[i];
     while (channel->count) bend_drop_object(worker, take(channel));
-    free(channel->values);
   }
+  channels_abandon(channels);
+}
+
+void channels_abandon(Channels* channels) {
+  for (uint32_t i = 0; i < channels->count; ++i) free(channels->items[i].values);
   free(channels->items);
   *channels = {};
 }

@@ -31,6 +31,8 @@ struct Channels {
 
 [[nodiscard]] Channel* channel_of(Channels* channels, BendWord handle);   // null: ended
 void channels_close(BendWorker* worker, Channels* channels);
+// The same, but the values in them stay.
+void channels_abandon(Channels* channels);
 [[nodiscard]] uint64_t channel_number(BendWord handle);                   // as reports name it
 
 }  // namespace bendc::rt

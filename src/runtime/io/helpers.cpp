@@ -94,6 +94,7 @@ void helpers_submit(BendWorker* worker, Helpers* helpers, Job* job) {
   if (helpers->queued > helpers->idle && helpers->threads < Helpers::kMost) {
     int error = start_helper(helpers);
     if (error && helpers->threads == 0) {
+      pthread_mutex_unlock(&helpers->lock);
       Message m;
       m.text("cannot start a helper thread: ").text(strerror(error));
       fail_plain(worker, m);

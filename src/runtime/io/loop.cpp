@@ -248,7 +248,7 @@ int loop_run(BendWorker* worker, BendWord (*entry)(BendWorker*)) {
     wait(worker, loop);
   }
   output_flush(&worker->runtime->out);
-  // A halted program may have helpers inside blocking calls: they, the loop and all else end with the process.
+  // A halted program may have helpers inside blocking calls: they and the loop end with the process, or loop_abandon gives them back.
   if (status != kRunning) return status;
   if (loop->helpers) helpers_close(loop->helpers);
   if (loop->epoll_fd >= 0) close(loop->epoll_fd);
@@ -257,6 +257,16 @@ int loop_run(BendWorker* worker, BendWord (*entry)(BendWorker*)) {
   worker->runtime->loop = nullptr;
   free(loop);
   return 0;
+}
+
+void loop_abandon(Loop* loop) {
+  if (!loop || loop->jobs > 0) return;
+  if (loop->helpers) helpers_close(loop->helpers);
+  if (loop->epoll_fd >= 0) close(loop->epoll_fd);
+  timers_close(&loop->timers);
+  channels_abandon(&loop->channels);
+  while (loop->live) end_task(loop, loop->live);
+  free(loop);
 }
 
 void loop_spawn(BendWorker* worker, BendWord closure) { new_task(worker, worker->runtime->loop, TaskState::Start, closure); }

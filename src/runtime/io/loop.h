@@ -24,6 +24,9 @@ struct Loop {
 // The exit status of the program.
 [[nodiscard]] int loop_run(BendWorker* worker, BendWord (*entry)(BendWorker*));
 
+// What an IO main that halted or failed has left, null otherwise: all but the program's memory is given back, unless helpers are inside jobs.
+void loop_abandon(Loop* loop);
+
 void loop_spawn(BendWorker* worker, BendWord closure);
 // The parked task's answer is written: it goes on at the end of the queue.
 void loop_wake(Loop* loop, BendTask* task);
