@@ -20,10 +20,14 @@ run() {   # run MODE NAME WORDS...
   [ "$mode" != cold ] || folder=$(mktemp -d)
   CUDA_CACHE_PATH=$folder timeout 20 "bin/$name" "$@" 2>"$cache/stderr" >"$cache/stdout" || { echo "FAIL $name $*: $(head -c 300 "$cache/stderr")" | tee -a "$out/start.txt"; failed=1; }
   [ "$folder" = "$cache" ] || rm -rf "$folder"
+  local key="${name%.sm_90} $*"
+  [ -n "${want[$key]:-}" ] || want[$key]=$(BEND_GPU=off BEND_STATS=0 "bin/${name%.sm_90}" "$@")
+  [ "$(cat "$cache/stdout")" = "${want[$key]}" ] || { echo "FAIL $name $* ($mode): $(head -c 100 "$cache/stdout"), not ${want[$key]}" | tee -a "$out/start.txt"; failed=1; }
   sed -n 's/.*start: driver \([0-9]*\) us, context \([0-9]*\) us, module \([0-9]*\) us, memory \([0-9]*\) us, waited for \([0-9]*\) us, first call \([0-9]*\) us.*/\1\t\2\t\3\t\4\t\5\t\6/p' "$cache/stderr" |
     sed "s/^/${name%.sm_90} $*\t$mode\t/" >>"$tsv"
 }
 failed=0
+declare -A want   # the CPU's answers
 : >"$out/start.txt"
 work=${WORK:-$(for n in 100000000; do   # rounds of arithmetic that take about 0.55 s here
   begin=$(date +%s%N); BEND_GPU=off BEND_STATS=0 bin/start $n >/dev/null; end=$(date +%s%N); echo $((n * 550000000 / (end - begin))); done)}
