@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 
 #include "codegen/llvm/context.h"
@@ -76,6 +77,19 @@ int status_of(const Compilation& compilation) {
 }
 
 bool launched_from_device(std::string_view way) { return way == "thread" || way == "warp" || way == "block"; }
+
+// The file of the program that lies at `output`; empty: none.
+std::string source_at(const Compilation& compilation, const std::string& output) {
+  auto there = [&](const std::string& path) {
+    std::error_code absent;
+    return std::filesystem::equivalent(path, output, absent);
+  };
+  for (uint32_t i = 0; i < compilation.sources.size(); ++i)
+    if (const std::string& path = compilation.sources[FileId(i)].path; there(path)) return path;
+  for (const EffectFile& file : compilation.effect_files)
+    if (there(file.path)) return file.path;
+  return "";
+}
 
 }  // namespace
 
@@ -149,6 +163,10 @@ int command_build(const Options& given) {
     output = slash == std::string::npos ? options.file : options.file.substr(slash + 1);
     if (output.ends_with(".bend")) output.resize(output.size() - 5);
     if (options.shared) output += ".so";
+  }
+  if (const std::string source = source_at(compilation, output); !source.empty()) {
+    print(stderr, fmt::format("bendc: the output would overwrite `{}`, which the program is made of: name another by `-o`\n", source));
+    return kExitUsage;
   }
   const LinkResult linked = link_program(compilation.object, compilation.effect_files, options.shared ? Linked::SharedObject : Linked::Executable, output);
   print(stderr, linked.output);

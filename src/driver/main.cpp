@@ -1,6 +1,7 @@
 // The command line. Usage errors name the option and end with status 2.
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <new>
@@ -112,6 +113,9 @@ int main(int argc, char** argv) {
   CLI::App* doc = app.add_subcommand("doc", "show a library definition's signature and text, or list all of them");
   doc->add_option("NAME", subject, "a name such as List.map");
 
+  const std::vector<CLI::App*> commands = app.get_subcommands({});
+  if (argc > 1 && argv[1][0] != '-' && std::none_of(commands.begin(), commands.end(), [&](const CLI::App* command) { return command->get_name() == argv[1]; }))
+    return usage_error(std::string("there is no command `") + argv[1] + "`");
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {

@@ -166,7 +166,7 @@ class Pipeline {
     std::string error;
     codegen::MachinePtr machine = timed("target", [&] { return codegen::host_machine(machine_options, error); });
     if (!machine) {
-      refuse(Code::B5, Span{}, fmt::format("no code can be made for the CPU `{}`: {}", machine_options.cpu, error), "");
+      refuse(Code::B5, Span{}, fmt::format("no code can be made for the CPU `{}`: {}", machine_options.cpu, error), "`--cpu` takes `native`, or a name such as `x86-64-v3`");
       return;
     }
     codegen::EmitOptions emit;

@@ -6,8 +6,11 @@
 #include <llvm/IR/DataLayout.h>
 #include <llvm/IR/Module.h>
 #include <llvm/MC/MCSubtargetInfo.h>
+#include <llvm/MC/TargetRegistry.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/TargetParser/Triple.h>
+
+#include <memory>
 
 #include "codegen/llvm/machine.h"
 #include "support/internal.h"
@@ -19,6 +22,15 @@ std::string take(char* text) {
   std::string out = text ? text : "";
   LLVMDisposeMessage(text);
   return out;
+}
+
+// A processor that LLVM does not know is one without features to it, and the code generator ends the process over what is missing.
+bool makes_64_bit_code(const llvm::Target& target, const std::string& triple, const std::string& cpu) {
+  auto info = [&](const std::string& name) { return std::unique_ptr<llvm::MCSubtargetInfo>(target.createMCSubtargetInfo(llvm::Triple(triple), name, "")); };
+  if (const auto any = info(""); any && !any->isCPUStringValid(cpu)) return false;
+  if (!llvm::Triple(triple).isX86()) return true;
+  const auto named = info(cpu);
+  return named && named->checkFeatures("+64bit");
 }
 }  // namespace
 
@@ -51,6 +63,10 @@ MachinePtr host_machine(const MachineOptions& options, std::string& error) {
   char* message = nullptr;
   if (LLVMGetTargetFromTriple(out->triple.c_str(), &target, &message)) {
     error = take(message);
+    return nullptr;
+  }
+  if (options.cpu != "native" && !makes_64_bit_code(*reinterpret_cast<llvm::Target*>(target), out->triple, out->cpu)) {
+    error = "LLVM knows no such processor with 64 bits";
     return nullptr;
   }
   const LLVMCodeGenOptLevel level = options.optimize == 0 ? LLVMCodeGenLevelNone : options.optimize == 1 ? LLVMCodeGenLevelLess
