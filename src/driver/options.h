@@ -30,6 +30,7 @@ struct Options {
   std::vector<uint32_t> gpu_archs;     // build: with machine code for these
   bool emulator = false;               // build: with the device machine compiled for the host
   bool shared = false;                 // build: a shared object without the runtime, in place of an executable
+  bool no_ptx = false;                 // build: without the code for a GPU
   uint32_t threads = 0;                // 0: BEND_THREADS or the default
 };
 

@@ -225,7 +225,8 @@ class Pipeline {
 
   // Emulated runs need none, and without a driver's library here none could be loaded.
   [[nodiscard]] bool wants_ptx() const {
-    if (options_.dump == "ptx" || options_.dump == "device-llvm" || goal_ == Goal::Build) return true;
+    if (options_.dump == "ptx" || options_.dump == "device-llvm") return true;
+    if (goal_ == Goal::Build) return !options_.no_ptx;
     return options_.gpu != "emulate" && (options_.gpu == "require" || options_.driver_present);
   }
 
