@@ -131,6 +131,7 @@ void Checker::open_let(TermId id, const Env*& env, bool live) {
     Quantity quantity;
     const Value* type;
     Span span;
+    bool action;
   };
   Row single;
   std::vector<Row> several;   // only a parallel let allocates
@@ -142,17 +143,19 @@ void Checker::open_let(TermId id, const Env*& env, bool live) {
       if (kind != nullptr && !fits_quantity(kind, Quantity::Many)) not_data(row.span, row.name, type, "let");
     }
     inner = m_.extend(inner, m_.delay(row.value, env));
-    if (live && row.quantity != Quantity::None && frame_.def.valid() && !book_.module_is_stdlib[book_.defs[frame_.def].module] && is_io(type)) {
-      actions_.push_back({depth() + i, reported_});
-    }
+    const bool action = live && row.quantity != Quantity::None && frame_.def.valid() && !book_.module_is_stdlib[book_.defs[frame_.def].module] && is_io(type);
     if (t.b == 1) {
-      single = {row.name, row.quantity, type, row.span};
+      single = {row.name, row.quantity, type, row.span, action};
     } else {
-      several.push_back({row.name, row.quantity, type, row.span});
+      several.push_back({row.name, row.quantity, type, row.span, action});
     }
   }
-  if (t.b == 1) bind_value(single.name, single.quantity, single.type, single.span);
-  for (const Row& row : several) bind_value(row.name, row.quantity, row.type, row.span);
+  auto bind_row = [&](const Row& row) {
+    if (row.action) actions_.push_back({depth(), reported_});
+    bind_value(row.name, row.quantity, row.type, row.span);
+  };
+  if (t.b == 1) bind_row(single);
+  for (const Row& row : several) bind_row(row);
   env = inner;
 }
 

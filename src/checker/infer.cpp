@@ -212,7 +212,7 @@ const Value* Checker::infer_app(TermId id, const Env* env, bool live, const Spin
     }
     const uint32_t reported_here = reported_;
     if (i >= first) check(arg, env, domain, live && quantity != Quantity::None);
-    if (reported_ == reported_here + 1 && diagnostics_.last().code == Code::C5 && diagnostics_.last().span.offset == span(arg).offset) misplaced.push_back(i);
+    if (reported_ == reported_here + 1 && (diagnostics_.last().code == Code::C5 || diagnostics_.last().code == Code::C12) && diagnostics_.last().span.offset == span(arg).offset) misplaced.push_back(i);
     if (reported_ != reported_before) {
       if (at.valid() && t.c < params && diagnostics_.all().back().span.offset == span(arg).offset) {
         diagnostics_.last().notes.push_back(fmt::format("`{}` takes {}, this call gives {}", def_text(DefId(head.a)), count_text(params, "argument"), t.c));
@@ -255,6 +255,17 @@ bool Checker::ends_in_data(TermId type) const {
   return base_io_.valid() && head == base_io_ && frame_.def.valid() && !book_.module_is_stdlib[book_.defs[frame_.def].module];
 }
 
+namespace {
+// Whether what was observed may be a value of the type that is expected elsewhere: a constructor says no more than its datatype.
+bool is_of(const std::string& observed, const std::string& expected) {
+  if (observed == expected) return true;
+  constexpr std::string_view kValue = "a value of `";
+  if (!observed.starts_with(kValue)) return false;
+  const std::string_view data = std::string_view(observed).substr(kValue.size(), observed.size() - kValue.size() - 1);
+  return expected.starts_with(data) && (expected.size() == data.size() || expected[data.size()] == '<');
+}
+}  // namespace
+
 // A call's arguments whose types do not fit, one report each from `first` on: when they would fit in another order, that is the one mistake.
 void Checker::suggest_arguments(TermId call, const std::vector<uint32_t>& misplaced, size_t first) {
   const Term t = term(call);
@@ -263,7 +274,7 @@ void Checker::suggest_arguments(TermId call, const std::vector<uint32_t>& mispla
   std::vector<bool> used(misplaced.size(), false);
   for (size_t i = 0; i < misplaced.size(); ++i) {
     size_t j = 0;
-    while (j < misplaced.size() && (used[j] || diagnostics_.at(first + j).observed != diagnostics_.at(first + i).expected)) ++j;
+    while (j < misplaced.size() && (used[j] || !is_of(diagnostics_.at(first + j).observed, diagnostics_.at(first + i).expected))) ++j;
     if (j == misplaced.size()) return;
     used[j] = true;
     order[misplaced[i]] = misplaced[j];
@@ -274,21 +285,29 @@ void Checker::suggest_arguments(TermId call, const std::vector<uint32_t>& mispla
   std::vector<std::string> arguments, expected, observed;
   for (uint32_t i : order) {
     std::string text = core::print_term(book_, names_, item(t.b, i), scope);
-    arguments.push_back(text.size() > kShownArgument || text.find('\n') != std::string::npos ? ".." : std::move(text));
+    text = text.size() > kShownArgument || text.find('\n') != std::string::npos ? ".." : std::move(text);
+    arguments.push_back(i >= book_.defs[def].templates ? std::move(text) : text.find(' ') == std::string::npos ? "~" + text : fmt::format("~({})", text));
   }
   for (size_t i = 0; i < misplaced.size(); ++i) {
     expected.push_back(diagnostics_.at(first + i).expected);
     observed.push_back(diagnostics_.at(first + i).observed);
   }
+  // A constructor's own fields have not been looked at.
+  bool certain = true;
+  for (size_t i = 0; i < misplaced.size(); ++i) certain = certain && diagnostics_.at(first + i).code == Code::C5;
   diagnostics_.truncate(first + 1);
   reported_ -= static_cast<uint32_t>(misplaced.size()) - 1;
   Diagnostic& d = diagnostics_.last();
+  d.code = Code::C5;
   d.message = fmt::format("the arguments of `{}` are in another order than its parameters", def_text(def));
   d.expected = fmt::format("{}", fmt::join(expected, ", "));
   d.observed = fmt::format("{}", fmt::join(observed, ", "));
   d.notes.clear();
+  d.labels.clear();
   d.labels.push_back({book_.defs[def].name_span, fmt::format("`{}` is declared here", def_text(def))});
-  d.fix = fmt::format("write `{}({})`", def_text(def), fmt::join(arguments, ", "));
+  const std::string call_text = fmt::format("`{}({})`", def_text(def), fmt::join(arguments, ", "));
+  d.fix = certain ? "write " + call_text : "";
+  if (!certain) d.notes.push_back("in the parameters' order the call is " + call_text);
 }
 
 void Checker::wrong_count(DefId def, uint32_t given, uint32_t params, Span at) {

@@ -92,7 +92,7 @@ int main(int argc, char** argv) {
       ->check(CLI::Validator(
           [](std::string& word) { return bendc::parse_arch(word) ? std::string() : "`" + word + "` is no GPU architecture like sm_90; sm_70 is the oldest"; }, "ARCH"))
       ->type_name("ARCH");
-  build->add_flag("--no-ptx", options.no_ptx, "leave the code for a GPU out, which takes most of a build's time: for tests with --emulator");
+  build->add_flag("--no-ptx", options.no_ptx, "leave the code for a GPU out, which takes most of a build's time: for tests with --emulator")->excludes(build->get_option("--gpu-arch"));
   build->add_option("--gpu-fork", options.gpu_fork, "what BEND_GPU_FORK may ask for: auto (auto, host, flat, sequential), or all (thread, warp and block too, launched from the device)")
       ->check(CLI::IsMember({"auto", "all", "thread", "warp", "block", "host", "flat"}))
       ->type_name("WAYS");
