@@ -5,7 +5,7 @@
 # WAYS: those to run; CHECK=0: times only
 cd "$(dirname "$(readlink -f "$0")")" || exit 1
 out=$(readlink -m "${1:-results}")
-limit=${2:-240}
+limit=${2:-420}
 shift $(($# < 2 ? $# : 2))
 only=" $* "
 mkdir -p "$out"
