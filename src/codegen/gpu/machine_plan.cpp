@@ -157,6 +157,8 @@ class Planner {
     plan_.result_stride = std::max({plan_.result_stride, 8u, (layouts_.of(m_.funcs[func].result).size + 7) / 8 * 8});
     plan_.trees.push_back(std::move(row));
     relay(func);
+    const TypeId type = m_.funcs[func].result;
+    if (!plan_.kept.count(type.index)) plan_.kept[type.index] = add({Segment::Kind::Kept, func, 0, 0});
   }
 
   void relay(FuncId func) {

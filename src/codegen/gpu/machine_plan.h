@@ -41,9 +41,9 @@ struct Cut {
 
 struct Segment {
   // Call: an ordinary function as a task of its own (a fork's child, a `!` target). Out: the value of a task's last function, to its parent.
-  // Relay: from a join record that holds nothing but the value of a perfect tree.
-  enum class Kind : uint8_t { Run, Call, Load, NextChild, ResumeFrame, ResumeJoin, Out, Relay } kind = Kind::Run;
-  flow::FuncId func;                     // Run, Call, Load; Out and Relay: one that returns such a value
+  // Relay: from a join record that holds nothing but the value of a perfect tree. Kept: from one that also holds the stack of the task that waits for it.
+  enum class Kind : uint8_t { Run, Call, Load, NextChild, ResumeFrame, ResumeJoin, Out, Relay, Kept } kind = Kind::Run;
+  flow::FuncId func;                     // Run, Call, Load; Out, Relay and Kept: one that returns such a value
   uint32_t cut = 0, child = 0;           // NextChild, ResumeFrame, ResumeJoin
 };
 
@@ -64,7 +64,7 @@ struct MachinePlan {
   std::map<uint32_t, uint32_t> cut_of;   // by node
   std::vector<uint32_t> run, load;       // by function; kNone for functions that are only called
   std::map<uint32_t, flow::FieldsLayout> task_payload;  // by function that a task starts with; offsets from the record's start
-  std::map<uint32_t, uint32_t> out, relay;  // segments, by type; Out segments are the first ones
+  std::map<uint32_t, uint32_t> out, relay, kept;  // segments, by type; Out segments are the first ones
   bool makes_arrays = false;             // by Array.new
   std::vector<bool> last_frees;          // by function (last_frees.h)
   uint32_t stack_bytes = 0;              // a thread's stack of frames in its own memory

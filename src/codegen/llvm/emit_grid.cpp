@@ -701,11 +701,11 @@ llvm::Function* GridEmitter::kernel() {
 
 // ---- the offer ----
 
-// (control, warps): places in the round's groups: index << 32 | base, or all ones.
+// (control, warps, `groups` as it was a moment ago): places in the round's groups: index << 32 | base, or all ones.
 llvm::Function* GridEmitter::reserve_function() {
-  return m_.helper("bend.reserve", llvm::FunctionType::get(m_.i64, {m_.ptr, m_.i32}, false), [&](llvm::Function* fn, Builder& b) {
+  return m_.helper("bend.reserve", llvm::FunctionType::get(m_.i64, {m_.ptr, m_.i32, m_.i64}, false), [&](llvm::Function* fn, Builder& b) {
     fn->addFnAttr(llvm::Attribute::NoInline);
-    llvm::Value *control = fn->getArg(0), *warps = b.CreateZExt(fn->getArg(1), m_.i64), *none = b.getInt64(~uint64_t{0});
+    llvm::Value *control = fn->getArg(0), *warps = b.CreateZExt(fn->getArg(1), m_.i64), *seen = fn->getArg(2), *none = b.getInt64(~uint64_t{0});
     const uint64_t low_bits = (uint64_t{1} << BEND_GROUP_SHIFT) - 1;
     llvm::Value* place = b.CreateConstGEP1_64(m_.i8, control, offsetof(BendDeviceControl, groups));
     llvm::Value* group_capacity = b.CreateZExt(field(b, m_.i32, control, offsetof(BendDeviceControl, group_capacity)), m_.i64);
@@ -715,9 +715,7 @@ llvm::Function* GridEmitter::reserve_function() {
       return b.CreateAnd(index, b.CreateICmpULE(b.CreateAdd(b.CreateAnd(word, low_bits), warps), warp_capacity));
     };
     llvm::BasicBlock *take = m_.block(b, "take"), *got = m_.block(b, "got"), *missed = m_.block(b, "missed"), *mark = m_.block(b, "mark"), *full = m_.block(b, "full");
-    // A look first: no thread adds to a list that it has seen full, so the counts cannot run over.
-    llvm::LoadInst* seen = b.CreateAlignedLoad(m_.i64, place, llvm::Align(8));
-    seen->setAtomic(llvm::AtomicOrdering::Monotonic, m_.device_scope());
+    // No thread adds to a list that it has seen full, so the counts cannot run over.
     b.CreateCondBr(fits(seen), take, full);
     b.SetInsertPoint(take);
     llvm::Value* word = m_.device_add(b, place, b.CreateAdd(warps, b.getInt64(uint64_t{1} << BEND_GROUP_SHIFT)));
@@ -759,6 +757,10 @@ void GridEmitter::offer(Builder& b, llvm::Value* worker, llvm::Value* state, Fun
   b.CreateCondBr(deep, ask, body);
   b.SetInsertPoint(ask);
   llvm::Value* control = m_.device_control(b, worker);
+  // What is read of the control block comes together.
+  llvm::Value* seen = m_.load_relaxed(b, m_.i64, control, offsetof(BendDeviceControl, groups));
+  llvm::Value* scans_before = scan ? m_.load_early(b, m_.i32, control, offsetof(BendDeviceControl, scan_number)) : nullptr;
+  llvm::Value* rounds_before = scan ? m_.load_early(b, m_.i32, control, offsetof(BendDeviceControl, rounds)) : nullptr;
   llvm::Value* wanted_now = b.CreateICmpNE(field(b, m_.i32, control, offsetof(BendDeviceControl, groups_wanted)), b.getInt32(0));
   llvm::Value* allowed = b.CreateICmpNE(field(b, m_.i32, control, offsetof(BendDeviceControl, group_capacity)), b.getInt32(0));
   if (scan) allowed = b.CreateAnd(allowed, blocks_fit(b, *scan, params, depth));
@@ -774,8 +776,8 @@ void GridEmitter::offer(Builder& b, llvm::Value* worker, llvm::Value* state, Fun
   llvm::Value* wide = b.CreateSelect(b.CreateICmpULE(above, wanted), b.getInt32(0), b.CreateSelect(b.CreateICmpULT(more, b.getInt32(BEND_WIDE_MOST)), more, b.getInt32(BEND_WIDE_MOST)));
   llvm::Value* units = b.CreateShl(b.getInt32(1), scan ? above : b.CreateSub(above, wide));
   if (scan) {
-    // Numbers are told apart by 31 bits.
-    wide = b.CreateAdd(m_.device_add(b, b.CreateConstGEP1_64(m_.i8, control, offsetof(BendDeviceControl, scan_number)), b.getInt32(1)), b.getInt32(1));
+    // Scans of one round have words of their own, so the round's number is enough. 31 bits of it are left with each word.
+    wide = b.CreateAdd(b.CreateAdd(scans_before, rounds_before), b.getInt32(1));
     llvm::BasicBlock* numbered = m_.block(b, "numbered");
     b.CreateCondBr(b.CreateICmpULT(wide, b.getInt32(1u << 31)), numbered, body);
     b.SetInsertPoint(numbered);
@@ -785,7 +787,7 @@ void GridEmitter::offer(Builder& b, llvm::Value* worker, llvm::Value* state, Fun
     m_.store(b, b.CreateTrunc(depth, m_.i32), record, offsetof(BendGroup, height), Region::Frame);
     m_.store(b, base, record, offsetof(BendGroup, base), Region::Frame);
     m_.store(b, wide, record, offsetof(BendGroup, wide), Region::Frame);
-    m_.store(b, m_.relayed(b, worker, m_.deal_stack(b, worker, state), m_.flow.funcs[func].result), record, offsetof(BendGroup, parent), Region::Frame);
+    m_.store(b, m_.keep_stack(b, worker, state, m_.flow.funcs[func].result), record, offsetof(BendGroup, parent), Region::Frame);
     m_.store_record(b, types, row.payload, params, record);
     m_.next_segment(b, state, BEND_SEGMENT_NONE);
   };
@@ -803,7 +805,7 @@ void GridEmitter::offer(Builder& b, llvm::Value* worker, llvm::Value* state, Fun
     b.SetInsertPoint(in_round);
   }
   llvm::Function* function = reserve_function();
-  llvm::CallInst* places = b.CreateCall(function, {control, units});
+  llvm::CallInst* places = b.CreateCall(function, {control, units, seen});
   places->setCallingConv(function->getCallingConv());
   b.CreateCondBr(b.CreateICmpEQ(places, b.getInt64(~uint64_t{0})), body, append);
 

@@ -64,6 +64,7 @@ void ModuleEmitter::emit_small_segment(Builder& b, llvm::Value* worker, llvm::Va
     case Segment::Kind::ResumeJoin: return emit_resume_join(b, worker, state, plan.cuts[segment.cut], record());
     case Segment::Kind::Out: return emit_out(b, worker, state, flow.funcs[segment.func].result);
     case Segment::Kind::Relay: return emit_relay(b, worker, state, flow.funcs[segment.func].result, record());
+    case Segment::Kind::Kept: return emit_kept(b, worker, state, flow.funcs[segment.func].result, record());
   }
 }
 

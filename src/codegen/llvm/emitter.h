@@ -258,6 +258,7 @@ class ModuleEmitter {
   [[nodiscard]] llvm::Value* join_count(Builder& b, uint32_t children, llvm::Value* levels);
   [[nodiscard]] llvm::Value* is_last(Builder& b, llvm::Value* remaining);
   [[nodiscard]] llvm::Value* relayed(Builder& b, llvm::Value* worker, llvm::Value* parent, flow::TypeId type);
+  [[nodiscard]] llvm::Value* keep_stack(Builder& b, llvm::Value* worker, llvm::Value* state, flow::TypeId type);
 
   const flow::Module& flow;
   flow::Layouts layouts;
@@ -366,6 +367,10 @@ class ModuleEmitter {
   void emit_out(Builder& b, llvm::Value* worker, llvm::Value* state, flow::TypeId type);
   void emit_relay(Builder& b, llvm::Value* worker, llvm::Value* state, flow::TypeId type, llvm::Value* join);
   [[nodiscard]] uint32_t relay_bytes(flow::TypeId type);
+  void emit_kept(Builder& b, llvm::Value* worker, llvm::Value* state, flow::TypeId type, llvm::Value* join);
+  [[nodiscard]] llvm::Function* keep_stack_function(flow::TypeId type);
+  [[nodiscard]] uint32_t most_kept_words(flow::TypeId type);
+  void copy_at_once(Builder& b, llvm::Value* to, Place to_place, llvm::Value* from, Place from_place, llvm::Value* words, uint32_t most);
   [[nodiscard]] llvm::Function* staged_function(flow::FuncId id);
   friend class LaunchEmitter;
   friend class FuncEmitter;

@@ -127,7 +127,7 @@ typedef struct BendGroup {
   uint32_t tree;                         /* index of the tree in the program; BEND_TREE_NONE: skip */
   uint32_t height;                       /* the depth argument */
   uint32_t base;                         /* number of its first warp-task in the round */
-  uint32_t wide;                         /* of a scan: its number, from 1 on */
+  uint32_t wide;                         /* of a scan: its number, from 1 on, that of its round */
   uint32_t segment, flags;               /* in a pool of launches, with what follows: the record of the task that the tree is without groups */
   uint64_t parent;                       /* of the task that appended it */
 } BendGroup;
@@ -208,7 +208,7 @@ typedef struct BendDeviceControl {
   uint64_t reserved6[15];
   /* line 7 */
   uint32_t out_resume_count;             /* atomic */
-  uint32_t scan_number;                  /* atomic: scans so far, of all calls since the words at `scans` were zero */
+  uint32_t scan_number;                  /* of the last scan before this call; those of round `rounds` have `rounds` + 1 more */
   uint32_t reserved7[30];
 } BendDeviceControl;
 

@@ -177,7 +177,7 @@ bool run_rounds(Run* run, Message* why) {
   if (!(run->launches ? run_launches(run, why) : space->device ? launch(run, why) : emulate(run))) return false;
   const char* image = space->device ? control : reinterpret_cast<const char*>(space->control);
   memcpy(run->control, image, sizeof *run->control);
-  space->scan_number = run->control->scan_number;
+  space->scan_number = run->control->scan_number + run->control->rounds;
   space->zeros.touched(run->control->heap_cursor - space->heap, run->top);
   memcpy(run->result, image - result_span(run), run->program->entries[run->entry].result.size);
   // Nothing taken, and nothing small that could be given back: the threads' words are zero still.

@@ -1,0 +1,116 @@
+// Kept stacks: a small stack whose task waits for a perfect tree goes into the join record that takes the tree's value, as it stands, and comes back as a
+// whole. Frame by frame through the heap each is memory that is asked for, a chain of loads when it comes back, and turns of the machine; that was a third of what the one
+// thread of a round did between two grids. Not for stacks with children that have not begun: those become tasks (emit_deal.cpp).
+//
+//   record: parent, remaining, segment | value | stack, bottom header first; how many words it has stands in `remaining` where joins have levels
+#include <algorithm>
+#include <cstddef>
+
+#include "codegen/gpu/machine_plan.h"
+#include "codegen/llvm/device.h"
+#include "codegen/llvm/emitter.h"
+#include "runtime/gpu/device_abi.h"
+
+namespace bendc::codegen {
+
+using flow::TypeId;
+
+namespace {
+constexpr uint32_t kAtOnce = 8;   // words under way together
+}  // namespace
+
+// 1 to `most` words. Loads first, then stores: a thread waits for the first word once, not for each. Beyond the last word it takes that one again.
+void ModuleEmitter::copy_at_once(Builder& b, llvm::Value* to, Place to_place, llvm::Value* from, Place from_place, llvm::Value* words, uint32_t most) {
+  llvm::BasicBlock* done = block(b, "copied");
+  llvm::Value* last = b.CreateSub(words, llvm::ConstantInt::get(i64, 1));
+  for (uint32_t first = 0; first < most; first += kAtOnce) {
+    if (first > 0) {
+      llvm::BasicBlock* more = block(b, "more");
+      b.CreateCondBr(b.CreateICmpUGT(words, llvm::ConstantInt::get(i64, first)), more, done);
+      b.SetInsertPoint(more);
+    }
+    Leaves indices, loaded;
+    auto at = [&](llvm::Value* base, llvm::Value* index, Place place) { return b.CreateInBoundsGEP(i64, base, {b.CreateShl(index, place == Place::Stack ? stack_shift() : 0)}); };
+    for (uint32_t i = first; i < std::min(most, first + kAtOnce); ++i) {
+      indices.push_back(b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, llvm::ConstantInt::get(i64, i), last));
+      loaded.push_back(load(b, i64, at(from, indices.back(), from_place), 0, Region::Frame));
+    }
+    for (size_t i = 0; i < loaded.size(); ++i) store(b, loaded[i], at(to, indices[i], to_place), 0, Region::Frame);
+  }
+  b.CreateBr(done);
+  b.SetInsertPoint(done);
+}
+
+// Most words of a stack that are kept with a value of the type: records of that size are used again.
+uint32_t ModuleEmitter::most_kept_words(TypeId type) {
+  const uint32_t head = relay_bytes(type);
+  return head < BEND_DEVICE_SMALL ? (BEND_DEVICE_SMALL - head) / kStackWord : 0;
+}
+
+// (worker, stack, top, parent) -> the parent word of what the stack's task waits for; 0: the stack is not kept.
+llvm::Function* ModuleEmitter::keep_stack_function(TypeId type) {
+  return helper("bend.keep." + std::to_string(type.index), llvm::FunctionType::get(i64, {ptr, ptr, i32, i64}, false), [&](llvm::Function* fn, Builder& b) {
+    fn->addFnAttr(llvm::Attribute::NoInline);
+    llvm::Value *worker = fn->getArg(0), *stack = fn->getArg(1), *top = fn->getArg(2), *parent = fn->getArg(3);
+    const uint32_t head = relay_bytes(type), most = most_kept_words(type);
+    llvm::BasicBlock *small = block(b, "small"), *other = block(b, "other");
+    b.CreateCondBr(b.CreateICmpULE(top, number(most * kStackWord)), small, other);
+    b.SetInsertPoint(other);
+    b.CreateRet(llvm::ConstantInt::get(i64, 0));
+    b.SetInsertPoint(small);
+    each_frame(b, stack, top, [&](llvm::Value* header, llvm::Value*) {
+      llvm::BasicBlock* next = block(b, "next");
+      switch_waiting(b, header, next, [&](const Cut&, uint32_t) { b.CreateBr(other); });
+      b.SetInsertPoint(next);
+    });
+    llvm::Value* bytes = b.CreateZExt(top, i64);
+    llvm::Function* allocate = device_alloc_bytes();
+    llvm::CallInst* join = b.CreateCall(allocate, {worker, b.CreateAdd(bytes, llvm::ConstantInt::get(i64, head))});
+    join->setCallingConv(allocate->getCallingConv());
+    llvm::Value* words = b.CreateLShr(bytes, 3);
+    store(b, parent, join, offsetof(BendJoin, parent), Region::Frame);
+    store(b, join_count(b, 1, b.CreateTrunc(words, i32)), join, offsetof(BendJoin, remaining), Region::Frame);
+    store(b, number(options.gpu->plan->kept.at(type.index)), join, offsetof(BendJoin, segment), Region::Frame);
+    copy_at_once(b, b.CreateConstInBoundsGEP1_64(i8, join, head), Place::Memory, stack, Place::Stack, words, std::max(most, 1u));
+    b.CreateRet(b.CreateOr(b.CreatePtrToInt(join, i64), uint64_t{1} | uint64_t{BEND_JOIN_HEADER} << BEND_PARENT_SLOT));
+  });
+}
+
+// The parent word of a perfect tree: a join record or the root. What waits for it on the stack is kept, or leaves the thread as at any fork.
+llvm::Value* ModuleEmitter::keep_stack(Builder& b, llvm::Value* worker, llvm::Value* state, TypeId type) {
+  llvm::BasicBlock *some = block(b, "stack"), *other = block(b, "other"), *done = block(b, "kept");
+  b.CreateCondBr(b.CreateICmpUGT(get_state(b, state, kStateTop), number(kStackWord)), some, other);
+  b.SetInsertPoint(some);
+  llvm::Value* kept = move_stack(b, keep_stack_function(type), worker, state);
+  b.CreateCondBr(b.CreateICmpNE(kept, llvm::ConstantInt::get(i64, 0)), done, other);
+  llvm::BasicBlock* kept_from = b.GetInsertBlock();
+  b.SetInsertPoint(other);
+  llvm::Value* moved = relayed(b, worker, deal_stack(b, worker, state), type);
+  llvm::BasicBlock* moved_from = b.GetInsertBlock();
+  b.CreateBr(done);
+  b.SetInsertPoint(done);
+  llvm::PHINode* out = b.CreatePHI(i64, 2);
+  out->addIncoming(kept, kept_from);
+  out->addIncoming(moved, moved_from);
+  return out;
+}
+
+// The tree's value has come: its task goes on where it was.
+void ModuleEmitter::emit_kept(Builder& b, llvm::Value* worker, llvm::Value* state, TypeId type, llvm::Value* join) {
+  const uint32_t head = relay_bytes(type);
+  Leaves value;
+  for (flow::Leaf leaf : layouts.of(type).leaves) value.push_back(load(b, leaf_type(leaf.kind), join, BEND_JOIN_HEADER + leaf.offset, Region::Frame));
+  llvm::Value* words = b.CreateZExt(b.CreateLShr(load(b, i32, join, offsetof(BendJoin, remaining), Region::Frame), BEND_JOIN_LEVELS), i64);
+  llvm::Value* parent = load(b, i64, join, offsetof(BendJoin, parent), Region::Frame);
+  llvm::Value* stack = get_state(b, state, kStateStack);
+  copy_at_once(b, stack, Place::Stack, b.CreateConstInBoundsGEP1_64(i8, join, head), Place::Memory, words, std::max(most_kept_words(type), 1u));
+  device_push(b, worker, join, b.CreateAdd(b.CreateShl(words, 3), llvm::ConstantInt::get(i64, head)), 0);
+  set_levels(b, worker, state, number(0), false);
+  set_state(b, state, kStateParent, parent);
+  llvm::Value* top = b.CreateTrunc(b.CreateShl(words, 3), i32);
+  set_state(b, state, kStateTop, top);
+  set_words(b, state, value);
+  set_state(b, state, kStateSegment, load(b, i32, stack_at(b, stack, b.CreateSub(top, number(kStackWord))), 4, Region::Frame));
+}
+
+}  // namespace bendc::codegen
