@@ -169,6 +169,7 @@ typedef struct BendGpuProgram {
   void (*emulated_task)(void* control, const void* record, uint32_t parallel, void* pending); /* or null: gpu/launch_abi.h */
   void (*emulated_flat)(void* control, uint32_t warp, uint32_t warps); /* or null */
   void (*emulated_tree)(void* control, const void* group, uint32_t number, uint32_t warps, void* pending); /* or null: gpu/launch_abi.h */
+  void (*emulated_step)(void* control, uint32_t flips); /* or null */
   uint32_t group_stride;                 /* bytes of a BendGroup with its payload, a multiple of 16; 0: the program has no perfect trees */
   uint32_t result_stride;                /* bytes of a warp's result, a multiple of 8 */
   uint32_t makes_arrays;                 /* 1: device code has an Array.new, so memory that is zero already saves time (gpu/zeros.h) */

@@ -18,7 +18,8 @@ namespace {
 struct State {
   FakeCuda config;
   std::map<std::string, int> calls;
-  std::vector<std::function<void()>> queue, graph;
+  std::vector<std::function<void()>> queue;
+  std::vector<std::vector<std::function<void()>>> graphs;   // a handle is an index + 1
   bool capturing = false;
   std::map<std::string, int> held;
   std::map<uint64_t, size_t> registered;
@@ -59,7 +60,7 @@ void run_selftest(uint64_t out, uint32_t count) {
 
 // Puts the kernel's work into the queue, or the graph that is being captured.
 void enqueue(void* function, unsigned gx, unsigned bx, void** arguments) {
-  auto& target = state().capturing ? state().graph : state().queue;
+  auto& target = state().capturing ? state().graphs.back() : state().queue;
   uint64_t first = *static_cast<uint64_t*>(arguments[0]);
   if (function == &flip_kernel) {
     target.push_back([=] { bendc::rt::gpu::flip(reinterpret_cast<BendDeviceControl*>(first)); });
@@ -86,8 +87,13 @@ void enqueue(void* function, unsigned gx, unsigned bx, void** arguments) {
     uint32_t count = *static_cast<uint32_t*>(arguments[1]);
     target.push_back([=] { run_selftest(first, count); });
   } else {
-    uint32_t threads = gx * bx;
-    target.push_back([=] { for (uint32_t i = 0; i < threads; ++i) state().config.round(reinterpret_cast<void*>(first), i, threads); });
+    uint32_t threads = gx * bx, steps = *static_cast<uint32_t*>(arguments[1]);
+    target.push_back([=] {
+      auto* control = reinterpret_cast<BendDeviceControl*>(first);
+      if (steps != BEND_STEP_NONE) bendc::rt::gpu::step(control, steps == BEND_STEP_NEXT);
+      if (steps != BEND_STEP_NONE && control->waits) return;
+      for (uint32_t i = 0; i < threads; ++i) state().config.round(reinterpret_cast<void*>(first), i, threads);
+    });
   }
 }
 
@@ -219,10 +225,14 @@ int cuLaunchKernelEx(const bendc::rt::gpu::CudaLaunchConfig* config, void* funct
   enqueue(function, config->gx, config->bx, arguments);
   return 0;
 }
-int cuStreamBeginCapture_v2(void*, int) { ENTER("cuStreamBeginCapture"); state().capturing = true; state().graph.clear(); return 0; }
-int cuStreamEndCapture(void*, void** graph) { state().capturing = false; ENTER("cuStreamEndCapture"); *graph = &context; ++state().held["graphs"]; return 0; }
-int cuGraphInstantiateWithFlags(void** exec, void*, unsigned long long) { ENTER("cuGraphInstantiateWithFlags"); *exec = &context; ++state().held["executable graphs"]; return 0; }
-int cuGraphLaunch(void*, void*) { ENTER("cuGraphLaunch"); for (auto& work : state().graph) state().queue.push_back(work); return 0; }
+int cuStreamBeginCapture_v2(void*, int) { ENTER("cuStreamBeginCapture"); state().capturing = true; state().graphs.emplace_back(); return 0; }
+int cuStreamEndCapture(void*, void** graph) { state().capturing = false; ENTER("cuStreamEndCapture"); *graph = reinterpret_cast<void*>(state().graphs.size()); ++state().held["graphs"]; return 0; }
+int cuGraphInstantiateWithFlags(void** exec, void* graph, unsigned long long) { ENTER("cuGraphInstantiateWithFlags"); *exec = graph; ++state().held["executable graphs"]; return 0; }
+int cuGraphLaunch(void* exec, void*) {
+  ENTER("cuGraphLaunch");
+  for (auto& work : state().graphs[reinterpret_cast<size_t>(exec) - 1]) state().queue.push_back(work);
+  return 0;
+}
 int cuGraphDestroy(void*) { ENTER("cuGraphDestroy"); --state().held["graphs"]; return 0; }
 int cuGraphExecDestroy(void*) { ENTER("cuGraphExecDestroy"); --state().held["executable graphs"]; return 0; }
 int cuStreamCreate(void** stream, unsigned) { ENTER("cuStreamCreate"); *stream = &context; ++state().held["streams"]; return 0; }

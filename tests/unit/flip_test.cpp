@@ -144,7 +144,8 @@ TEST_CASE("gpu: the PTX of bend_flip does what its twin does") {
     device.tasks = random() >> 8;
     device.widest = width();
     device.next_task = width();
-    const bool trees = device.groups != 0 && device.in_count != 0;
+    device.waits = i % 13 == 0;
+    const bool trees = device.groups != 0 && device.in_count != 0 && device.waits == 0;
     BendDeviceControl twin = device;
     REQUIRE(flip.run(&device));
     rt::gpu::flip(&twin);

@@ -170,6 +170,7 @@ ModuleEmitter::DeviceFunctions ModuleEmitter::run_device() {
   if (options.launches && options.target == TargetKind::Device) {
     (void)LaunchEmitter(*this).kernel(emit_machine(false));
   } else {
+    out.step = step_ = step_function();
     out.round = emit_round();
     out.flat = GridEmitter(*this).kernel();
     if (options.launches) {

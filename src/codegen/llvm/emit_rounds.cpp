@@ -146,6 +146,24 @@ void ModuleEmitter::begin_kernel(Builder& b, bool starts_next) {
   text(BEND_OVERLAP_WAIT);
 }
 
+// In a step the block that is alone ends the round before, by its first thread; to `none` where its tasks are to wait.
+void ModuleEmitter::begin_step(Builder& b, llvm::Value* control, llvm::Value* way, llvm::Value* steps, llvm::BasicBlock* none) {
+  static_assert(BEND_BLOCK_THREADS >> BEND_LANE_BITS == BEND_STEP_TASKS);
+  llvm::BasicBlock *step = block(b, "step"), *lead = block(b, "lead"), *meet = block(b, "meet"), *runs = block(b, "runs");
+  b.CreateCondBr(steps, step, runs);
+  b.SetInsertPoint(step);
+  // The blocks of what follows take their places: this one leaves them all but its own.
+  b.CreateCall(llvm::InlineAsm::get(llvm::FunctionType::get(void_type, false), BEND_OVERLAP_START, "~{memory}", true));
+  b.CreateCondBr(b.CreateICmpEQ(b.CreateIntrinsic(i32, llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {}), number(0)), lead, meet);
+  b.SetInsertPoint(lead);
+  b.CreateCall(step_, {control, b.CreateZExt(b.CreateICmpEQ(way, number(BEND_STEP_NEXT)), i32)})->setCallingConv(step_->getCallingConv());
+  b.CreateBr(meet);
+  b.SetInsertPoint(meet);
+  b.CreateIntrinsic(void_type, llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_all, {number(0)});
+  b.CreateCondBr(b.CreateICmpNE(control_field(b, i32, control, offsetof(BendDeviceControl, waits)), number(0)), none, runs);
+  b.SetInsertPoint(runs);
+}
+
 // What one thread does in a round. A lane whose task has ended takes the next one inside the machine's loop; in a loop around that it would wait
 // until the tasks of all lanes have ended. Where segments loop, it does wait: lanes that begin their tasks together walk their arrays together
 // (coalesce_loops).
@@ -153,17 +171,20 @@ llvm::Function* ModuleEmitter::emit_round() {
   const bool gpu = options.target == TargetKind::Device;
   const bool together = options.gpu->plan->loops, on_request = tasks_on_request();
   llvm::Function* machine = emit_machine(!together);
-  llvm::SmallVector<llvm::Type*, 3> params{ptr};
-  if (!gpu) params.append({i32, i32});
+  llvm::SmallVector<llvm::Type*, 3> params{ptr, i32};
+  if (!gpu) params.push_back(i32);
   llvm::Function* round = llvm::Function::Create(llvm::FunctionType::get(void_type, params, false), gpu ? llvm::GlobalValue::ExternalLinkage : llvm::GlobalValue::InternalLinkage,
                                                  gpu ? BEND_KERNEL_NAME : "bend.emulated_round", ir);
   mark_function(round);
   Builder b(llvm::BasicBlock::Create(context, "entry", round));
-  llvm::Value *control = round->getArg(0), *thread = nullptr, *threads = nullptr;
+  llvm::BasicBlock* none = llvm::BasicBlock::Create(context, "none", round);
+  llvm::Value *control = round->getArg(0), *steps = nullptr, *thread = nullptr, *threads = nullptr;
   if (gpu) {
     round->setCallingConv(llvm::CallingConv::PTX_Kernel);
     round->addFnAttr("nvvm.maxntid", std::to_string(BEND_BLOCK_THREADS));
     begin_kernel(b, false);
+    steps = b.CreateICmpNE(round->getArg(1), number(BEND_STEP_NONE));
+    begin_step(b, control, round->getArg(1), steps, none);
     auto special = [&](llvm::Intrinsic::ID id) { return b.CreateIntrinsic(i32, id, {}); };
     llvm::Value* size = number(BEND_BLOCK_THREADS);
     thread = b.CreateAdd(b.CreateMul(special(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x), size), special(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x));
@@ -201,6 +222,8 @@ llvm::Function* ModuleEmitter::emit_round() {
     b.CreateIntrinsic(void_type, llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_all, {number(0)});
   } else {
     llvm::Value* spread = control_field(b, i32, control, offsetof(BendDeviceControl, spread));
+    // In a step a warp each.
+    if (gpu) spread = b.CreateSelect(steps, number(BEND_LANE_BITS), spread);
     index = b.CreateLShr(thread, spread);
     stride = b.CreateLShr(threads, spread);
     end = b.CreateBinaryIntrinsic(llvm::Intrinsic::usub_sat, in_count, stride);
@@ -208,7 +231,7 @@ llvm::Function* ModuleEmitter::emit_round() {
   }
   // Most threads of a narrow round have nothing to do and touch nothing. Those that have something lie apart: one lane of a warp for each task
   // goes through its segments alone, where 32 lanes in 10 segments would take 10 turns each.
-  llvm::BasicBlock *some = block(b, "some"), *none = block(b, "none");
+  llvm::BasicBlock* some = block(b, "some");
   b.CreateCondBr(has_task, some, none);
   b.SetInsertPoint(none);
   b.CreateRetVoid();

@@ -160,6 +160,7 @@ class ModuleEmitter {
     llvm::Function* round = nullptr;             // kernel or emulated; null in a launch module
     llvm::Function* task = nullptr;              // emulated, for nested launches
     llvm::Function* flat = nullptr;              // null without perfect trees
+    llvm::Function* step = nullptr;
     llvm::Function* tree = nullptr;              // emulated, for trees that are nested launches
   };
   // --- `!` on the host (gpu_tables.cpp) ---
@@ -383,11 +384,14 @@ class ModuleEmitter {
   [[nodiscard]] llvm::Value* control_field(Builder& b, llvm::Type* type, llvm::Value* control, size_t offset);
   [[nodiscard]] llvm::Value* load_relaxed(Builder& b, llvm::Type* type, llvm::Value* base, size_t offset);
   llvm::Function* emit_round();
+  [[nodiscard]] llvm::Function* step_function();
+  void begin_step(Builder& b, llvm::Value* control, llvm::Value* way, llvm::Value* steps, llvm::BasicBlock* none);
 
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> device_kinds_;   // by data and constructor
   std::vector<std::pair<flow::DataId, uint32_t>> device_kind_list_;
   llvm::Function* device_drop_fields_ = nullptr;
   llvm::StructType* state_type_ = nullptr;
+  llvm::Function* step_ = nullptr;
   bool frees_off_ = false;                     // while functions are emitted whose dead nodes' memory nobody takes again
   bool counts_off_ = false;                    // while functions are emitted whose callers keep the counts of what they pass through
   llvm::GlobalVariable *gpu_entries_ = nullptr, *taken_ = nullptr, *stage_ = nullptr;

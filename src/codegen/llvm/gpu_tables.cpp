@@ -12,7 +12,7 @@ using flow::FuncId;
 using flow::TypeId;
 using flow::VarId;
 
-static_assert(sizeof(BendGpuEntry) == 104 && offsetof(BendGpuEntry, args) == 32 && sizeof(BendGpuCode) == 24 && sizeof(BendGpuProgram) == 96);
+static_assert(sizeof(BendGpuEntry) == 104 && offsetof(BendGpuEntry, args) == 32 && sizeof(BendGpuCode) == 24 && sizeof(BendGpuProgram) == 104);
 
 // The struct of a function's parameters; `owned_only`: with the slots of the parameters that a call consumes.
 llvm::Constant* ModuleEmitter::params_layout(FuncId id, bool owned_only) {
@@ -73,13 +73,13 @@ llvm::Constant* ModuleEmitter::gpu_program(DeviceFunctions emulated) {
     const uint32_t kind = code.assembled ? BEND_GPU_CUBIN : code.launches ? BEND_GPU_LAUNCH_PTX : BEND_GPU_PTX;
     codes.push_back(constant(code_type, {number(kind), number(code.arch), bytes, llvm::ConstantInt::get(i64, code.bytes.size() + 1)}));
   }
-  llvm::StructType* type = llvm::StructType::create(context, {i32, i32, i32, i32, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, i32, i32, i32, i32}, "BendGpuProgram");
+  llvm::StructType* type = llvm::StructType::create(context, {i32, i32, i32, i32, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, i32, i32, i32, i32}, "BendGpuProgram");
   const MachinePlan& plan = *options.gpu->plan;
   llvm::Constant* entries = gpu_entries();
   auto code = [&](llvm::Function* function) { return function ? static_cast<llvm::Constant*>(function) : null; };
   return global(constant(type, {number(options.gpu->plan->task_stride), number(options.gpu->device->entries.size()), number(sites.size()), number(codes.size()), entries,
                                 table(ptr, sites, "bend.gpu.sites"), table(code_type, codes, "bend.gpu.codes"), null, code(emulated.round), code(emulated.task), code(emulated.flat),
-                                code(emulated.tree), number(plan.group_stride), number(plan.result_stride), number(plan.makes_arrays), number(0)}),
+                                code(emulated.tree), code(emulated.step), number(plan.group_stride), number(plan.result_stride), number(plan.makes_arrays), number(0)}),
                 "bend.gpu");
 }
 

@@ -156,7 +156,7 @@ uint32_t call(BendWorker* worker, Gpu* gpu, const BendGpuEntry* entry, char* pay
   drop_value(worker, &entry->owned, payload);
 
   BendDeviceControl control;
-  Run run = {&gpu->config, gpu->program, space, gpu->launches.way ? &gpu->launches : nullptr, &gpu->counters, record, space->image.used, space->places.floor(), static_cast<uint32_t>(entry - gpu->program->entries), &gpu->rounds[entry - gpu->program->entries], &gpu->chunks[entry - gpu->program->entries], &control,
+  Run run = {&gpu->config, gpu->program, space, gpu->launches.way ? &gpu->launches : nullptr, &gpu->counters, record, space->image.used, space->places.floor(), static_cast<uint32_t>(entry - gpu->program->entries), &gpu->rounds[entry - gpu->program->entries], &gpu->widths[entry - gpu->program->entries], &gpu->chunks[entry - gpu->program->entries], &control,
              record + space->task_stride};
   if (!record_event(gpu, gpu->device.rounds_begin, &why) || !run_rounds(&run, &why) || !record_event(gpu, gpu->device.rounds_end, &why)) fail_here();
   if (control.error) {

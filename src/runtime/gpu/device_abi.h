@@ -3,7 +3,7 @@
    A device program is a machine of segments. A task is { segment, parent, arguments }; one device thread runs it as a loop over segments,
    without native recursion. The executor launches rounds over a queue of tasks until no task is left and the root has returned.
 
-     bend_round(BendDeviceControl*)             the kernel: 1-D grid, BEND_BLOCK_THREADS threads a block
+     bend_round(BendDeviceControl*, steps)      the kernel: 1-D grid, BEND_BLOCK_THREADS threads a block; steps BEND_STEP_NONE: a round
      emulated_round(control, thread, threads)   the same machine compiled for the host; runs what `thread` of `threads` would do, to its end.
                                                 Call it through bend_emulated_thread (emulated_exit.h): an error leaves it by longjmp
 
@@ -13,6 +13,8 @@
    (i += threads >> spread); elsewhere whose task has ended takes the next one of its block's share, by a counter of the block (of the round, `next_task`, in the
    emulator). Between rounds the kernel bend_flip (the runtime's own)
    makes OUT the next IN and chooses the mode, so that many rounds are enqueued without the host in between.
+   Steps: while a call has at most BEND_STEP_TASKS tasks at a time, bend_round is launched as one block, with BEND_STEP_FIRST after a bend_flip and BEND_STEP_NEXT instead of
+   one: it then ends the round before itself. Where such a round has more tasks, nothing runs: `waits` is 1 until the bend_flip at the end of the steps, and the host goes on with rounds.
 
    Rules of a task
      tail g(args)         the same thread goes on with segment g.
@@ -84,6 +86,7 @@ extern "C" {
 #define BEND_SUM_OR (BEND_JOIN_HEADER + 2u)
 #define BEND_SUM_XOR (BEND_JOIN_HEADER + 3u)
 #define BEND_SUM_AND (BEND_JOIN_HEADER + 5u)
+#define BEND_STEP_TASKS 4u               /* a warp of the block each */
 #define BEND_KERNEL_NAME "bend_round"
 #define BEND_FLAT_KERNEL_NAME "bend_flat"
 /* What kernels of a round begin with: comments, which overlap.h makes instructions for devices that have them. */
@@ -96,6 +99,8 @@ extern "C" {
 #define BEND_LANES 32u
 #define BEND_LANE_BITS 5u
 #define BEND_WIDE_MOST 5u                /* most chunks a warp-task has: 2^5, one a lane */
+
+enum BendStep { BEND_STEP_NONE = 0, BEND_STEP_FIRST = 1, BEND_STEP_NEXT = 2 };
 
 /* PARALLEL: every fork is. MIDDLE: a small budget; before it is spent, the first levels of forks of some tasks are parallel, and all forks that loop.
    SEQUENTIAL: a larger budget, and when all threads have tasks perfect trees stay in their thread. rounds.h chooses between rounds. */
@@ -165,7 +170,7 @@ typedef struct BendDeviceControl {
   uint32_t spread;                       /* one of 2^spread threads takes tasks: those of a narrow round have a warp each, or share it with few */
   uint32_t wide_trees;                   /* 1: perfect trees always become groups */
   uint32_t groups_wanted;                /* 1: they do in this round */
-  uint32_t reserved0;
+  uint32_t waits;                        /* 1: a step has found more tasks than it runs */
   /* line 1 */
   uint64_t heap_cursor;                  /* atomic */
   uint64_t reserved1[15];

@@ -104,12 +104,21 @@ void fill_control(const Run* run, BendDeviceControl* c) {
   choose_mode(c, 0, false);
 }
 
-bool emulate(Run* run) {
+bool emulate(Run* run, Message* why) {
   BendDeviceControl* c = reinterpret_cast<BendDeviceControl*>(run->space->control);
   for (uint64_t round = 0; c->in_count > 0; ++round) {
     emulate_round(run, c, round);
     if (c->groups) emulate_groups(run, c, round);
-    flip(c);
+    BendDeviceControl twin = *c;
+    step(c, true);
+    if (run->program->emulated_step) {
+      run->program->emulated_step(&twin, 1);
+      if (memcmp(c, &twin, sizeof twin) != 0) {
+        why->text("internal error: the device's step and the runtime's differ");
+        return false;
+      }
+    }
+    if (c->waits) flip(c);
   }
   return true;
 }
@@ -124,18 +133,27 @@ bool launch(Run* run, Message* why) {
   // Calls of one def tend to take as many rounds as the last one did.
   uint32_t rounds = *run->rounds_hint ? *run->rounds_hint : kFirstRounds;
   if (rounds > kMostRounds) rounds = kMostRounds;
+  // Steps, while no round of the call has been too wide for one; and as the last call of the def.
+  bool narrow = *run->widest_hint != 0 && *run->widest_hint <= BEND_STEP_TASKS;
   do {
-    uint32_t graphs = space->rounds_graph ? rounds / kGraphRounds : 0;
+    void* graph = narrow ? space->steps_graph : space->rounds_graph;
+    uint32_t graphs = graph ? rounds / kGraphRounds : 0, rest = rounds - graphs * kGraphRounds;
     for (uint32_t i = 0; i < graphs; ++i)
-      if (!check(space, "cuGraphLaunch", d.graph_launch(space->rounds_graph, device->stream), why)) return false;
-    for (uint32_t i = graphs * kGraphRounds; i < rounds; ++i)
+      if (!check(space, "cuGraphLaunch", d.graph_launch(graph, device->stream), why)) return false;
+    if (narrow && rest > 1) {
+      if (int code = space_enqueue_steps(space, rest, &call); !check(space, call, code, why)) return false;
+      rest = 0;
+    }
+    for (uint32_t i = 0; i < rest; ++i)
       if (int code = space_enqueue_round(space, &call); !check(space, call, code, why)) return false;
     run->counters->launches += round_launches(space) * rounds;
     run->counters->looks += 1;
     if (!space_look(space, result, why) || !space_wait(space, why)) return false;
     rounds = rounds < kGraphRounds ? kGraphRounds : rounds * 2 < kMostRounds ? rounds * 2 : kMostRounds;
+    narrow = seen->widest <= BEND_STEP_TASKS && seen->in_count <= BEND_STEP_TASKS;
   } while (seen->in_count > 0);
   *run->rounds_hint = seen->rounds;
+  *run->widest_hint = seen->widest < UINT32_MAX ? static_cast<uint32_t>(seen->widest) : UINT32_MAX;
   return true;
 }
 
@@ -174,7 +192,7 @@ bool run_rounds(Run* run, Message* why) {
   if (!space_start(space, kControlBytes + space->task_stride, why)) return false;
   const uint64_t cursor = run->control->heap_cursor;
   space->dirty_threads = space->thread_records;
-  if (!(run->launches ? run_launches(run, why) : space->device ? launch(run, why) : emulate(run))) return false;
+  if (!(run->launches ? run_launches(run, why) : space->device ? launch(run, why) : emulate(run, why))) return false;
   const char* image = space->device ? control : reinterpret_cast<const char*>(space->control);
   memcpy(run->control, image, sizeof *run->control);
   space->scan_number = run->control->scan_number + run->control->rounds;

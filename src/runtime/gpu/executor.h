@@ -35,6 +35,7 @@ struct Run {
   uint64_t used, top;        // heap bytes below and above what is free
   uint32_t entry;
   uint32_t* rounds_hint;     // rounds of the entry's last call, 0: none yet
+  uint32_t* widest_hint;     // and the tasks of the widest
   uint32_t* chunk_hint;      // the largest heap chunk that its last call wants, 0: none yet
   BendDeviceControl* control;// out: as the last round left it
   char* result;              // out: the size of the entry's result

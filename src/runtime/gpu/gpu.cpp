@@ -139,13 +139,15 @@ Gpu* gpu_open(const GpuConfig& config, const BendGpuProgram* program, bool* fail
   void* memory = calloc(1, sizeof(Gpu));
   bool* noted = static_cast<bool*>(calloc(program->entry_count, 1));
   uint32_t* rounds = static_cast<uint32_t*>(calloc(program->entry_count, 4));
+  uint32_t* widths = static_cast<uint32_t*>(calloc(program->entry_count, 4));
   uint32_t* chunks = static_cast<uint32_t*>(calloc(program->entry_count, 4));
   EntryTimes* times = static_cast<EntryTimes*>(calloc(program->entry_count, sizeof(EntryTimes)));
-  if (!memory || !noted || !rounds || !chunks || !times) {
+  if (!memory || !noted || !rounds || !widths || !chunks || !times) {
     free(memory);
     free(times);
     free(noted);
     free(rounds);
+    free(widths);
     free(chunks);
     complain("the system refuses the memory to start");
     return nullptr;
@@ -156,6 +158,7 @@ Gpu* gpu_open(const GpuConfig& config, const BendGpuProgram* program, bool* fail
   gpu->emulated = emulated;
   gpu->noted = noted;
   gpu->rounds = rounds;
+  gpu->widths = widths;
   gpu->chunks = chunks;
   gpu->times = times;
   pthread_mutex_init(&gpu->lock, nullptr);
@@ -197,6 +200,7 @@ void gpu_close(Gpu* gpu) {
   pthread_mutex_destroy(&gpu->lock);
   free(gpu->noted);
   free(gpu->rounds);
+  free(gpu->widths);
   free(gpu->chunks);
   free(gpu->times);
   free(gpu);

@@ -24,6 +24,7 @@ struct Gpu {
   Message why;               // of refused
   bool* noted;               // by entry: its refusal has been told
   uint32_t* rounds;          // by entry: rounds of its last call
+  uint32_t* widths;          // by entry: tasks of the widest of them
   uint32_t* chunks;          // by entry: its heap chunk
   EntryTimes* times;         // by entry
   Counters counters;

@@ -24,6 +24,9 @@ const char kRuntimePtx[] = R"(
   // griddepcontrol.launch_dependents;
   ld.param.u64 %d1, [p_control];
   ld.global.u32 %r1, [%d1+48];
+  ld.global.u32 %r2, [%d1+124];
+  setp.ne.u32 %p1, %r2, 0;
+  @%p1 bra WAITS;
   setp.eq.u32 %p1, %r1, 0;
   @%p1 ret;
 
@@ -125,6 +128,10 @@ SPREAD:
   bra SPREAD;
 SPREAD_END:
   st.global.u32 [%d1+112], %r14;
+  ret;
+WAITS:
+  mov.u32 %r2, 0;
+  st.global.u32 [%d1+124], %r2;
   ret;
 }
 

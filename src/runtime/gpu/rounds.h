@@ -21,6 +21,10 @@ inline void choose_mode(BendDeviceControl* c, uint32_t before, bool trees) {
 }
 
 inline void flip(BendDeviceControl* c) {
+  if (c->waits) {
+    c->waits = 0;   // steps have ended their last round
+    return;
+  }
   if (c->in_count == 0) return;
   c->rounds += 1;
   c->tasks += c->in_count;
@@ -43,6 +47,15 @@ inline void flip(BendDeviceControl* c) {
   c->in_queue = c->out_queue;
   c->out_queue = in;
   choose_mode(c, before, warps != 0);
+}
+
+// What a step does before its tasks; the twin of bend.step (codegen/llvm/emit_step.cpp).
+inline void step(BendDeviceControl* c, bool flips) {
+  if (flips) {
+    if (c->in_count == 0 || c->waits) return;
+    flip(c);
+  }
+  c->waits = c->in_count > BEND_STEP_TASKS;
 }
 
 }  // namespace bendc::rt::gpu

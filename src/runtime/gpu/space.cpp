@@ -62,18 +62,29 @@ bool take_device_memory(Space* space, uint64_t wanted, Message* why) {
   return true;
 }
 
-bool record_graph(Space* space) {
+// What `enqueue` launches, as a graph; null when the driver refuses.
+template <typename Enqueue>
+void* record_graph(Space* space, Enqueue enqueue) {
   constexpr int kThisThread = 1;
   const Device* device = space->device;
   const Driver& d = device->driver;
-  if (d.capture_begin(device->stream, kThisThread) != kSuccess) return false;
-  bool ok = true;
-  const char* call = nullptr;
-  for (uint32_t i = 0; i < kGraphRounds; ++i) ok = ok && space_enqueue_round(space, &call) == kSuccess;
-  void* graph = nullptr;
+  if (d.capture_begin(device->stream, kThisThread) != kSuccess) return nullptr;
+  bool ok = enqueue();
+  void *graph = nullptr, *out = nullptr;
   ok = d.capture_end(device->stream, &graph) == kSuccess && ok;
-  if (ok && d.graph_instantiate(&space->rounds_graph, graph, 0) != kSuccess) space->rounds_graph = nullptr;
+  if (ok && d.graph_instantiate(&out, graph, 0) != kSuccess) out = nullptr;
   if (graph) d.graph_destroy(graph);
+  return out;
+}
+
+bool record_both(Space* space) {
+  const char* call = nullptr;
+  space->rounds_graph = record_graph(space, [&] {
+    bool ok = true;
+    for (uint32_t i = 0; i < kGraphRounds; ++i) ok = ok && space_enqueue_round(space, &call) == kSuccess;
+    return ok;
+  });
+  if (space->rounds_graph) space->steps_graph = record_graph(space, [&] { return space_enqueue_steps(space, kGraphRounds, &call) == kSuccess; });
   return space->rounds_graph != nullptr;
 }
 
@@ -83,9 +94,9 @@ void record_rounds(Space* space) {
   Device* device = space->device;
   const Driver& d = device->driver;
   if (!d.capture_begin || !d.capture_end || !d.graph_instantiate || !d.graph_launch || !d.graph_destroy || !d.graph_exec_destroy) return;
-  if (record_graph(space) || !device->overlaps) return;
+  if (record_both(space) || !device->overlaps) return;
   device->overlaps = false;
-  record_graph(space);
+  record_both(space);
 }
 
 struct Move {
@@ -104,17 +115,35 @@ bool launch_move(Space* space, Move a, Move b, uint64_t zero_at, uint64_t zeros,
 
 }  // namespace
 
-int space_enqueue_round(Space* space, const char** call) {
+namespace {
+
+int enqueue(Space* space, Grid grid, const char* name, uint32_t steps, const char** call) {
+  void* arguments[] = {&space->control, &steps};
+  *call = name;
+  return launch_grid(&space->device->driver, space->device->stream, grid, space->device->overlaps, arguments);
+}
+
+// A round of `blocks` but for its end.
+int enqueue_tasks(Space* space, uint32_t blocks, uint32_t steps, const char** call) {
   const Device* device = space->device;
-  void* arguments[] = {&space->control};
-  auto launch = [&](Grid grid, const char* name) {
-    *call = name;
-    return launch_grid(&device->driver, device->stream, grid, device->overlaps, arguments);
-  };
-  int code = launch({device->round, device->blocks, BEND_BLOCK_THREADS}, "cuLaunchKernel bend_round");
-  if (code == kSuccess && device->flat) code = launch({device->flat, device->flat_blocks, BEND_BLOCK_THREADS}, "cuLaunchKernel bend_flat");
-  if (code == kSuccess) code = launch({device->flip, 1, 1}, "cuLaunchKernel bend_flip");
+  int code = enqueue(space, {device->round, blocks, BEND_BLOCK_THREADS}, "cuLaunchKernel bend_round", steps, call);
+  if (code == kSuccess && device->flat) code = enqueue(space, {device->flat, device->flat_blocks, BEND_BLOCK_THREADS}, "cuLaunchKernel bend_flat", 0, call);
   return code;
+}
+
+int enqueue_flip(Space* space, const char** call) { return enqueue(space, {space->device->flip, 1, 1}, "cuLaunchKernel bend_flip", 0, call); }
+
+}  // namespace
+
+int space_enqueue_round(Space* space, const char** call) {
+  const int code = enqueue_tasks(space, space->device->blocks, BEND_STEP_NONE, call);
+  return code == kSuccess ? enqueue_flip(space, call) : code;
+}
+
+int space_enqueue_steps(Space* space, uint32_t rounds, const char** call) {
+  int code = kSuccess;
+  for (uint32_t i = 0; i < rounds && code == kSuccess; ++i) code = enqueue_tasks(space, 1, i == 0 ? BEND_STEP_FIRST : BEND_STEP_NEXT, call);
+  return code == kSuccess ? enqueue_flip(space, call) : code;
 }
 
 bool space_open(Space* space, Device* device, const BendGpuProgram* program, uint64_t wanted, uint32_t capacity, Message* why) {
@@ -209,6 +238,7 @@ void space_close(Space* space) {
     const Driver& d = space->device->driver;
     d.context_use(space->device->context);
     if (space->rounds_graph) d.graph_exec_destroy(space->rounds_graph);
+    if (space->steps_graph) d.graph_exec_destroy(space->steps_graph);
     if (space->base) d.memory_free(space->base);
     if (space->pinned) d.host_free(space->pinned);
     free(const_cast<char*>(space->statics));

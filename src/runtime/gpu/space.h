@@ -37,6 +37,7 @@ struct Space {
   uint64_t moved_in, moved_out;
   uint32_t dirty_threads;    // thread records that the last call may have written
   void* rounds_graph;        // kGraphRounds times bend_round and bend_flip; null: launched one by one
+  void* steps_graph;         // as many rounds by steps
 };
 
 inline constexpr uint64_t kScanBytes = 20;            // of a warp-task at `scans`
@@ -54,6 +55,8 @@ void space_close(Space* space);
 inline constexpr uint32_t kGraphRounds = 8;
 // The kernels of one round on the device's stream: the driver's code, and in `call` what was called.
 [[nodiscard]] int space_enqueue_round(Space* space, const char** call);
+// Of `rounds` rounds of few tasks (device_abi.h: steps).
+[[nodiscard]] int space_enqueue_steps(Space* space, uint32_t rounds, const char** call);
 inline uint32_t round_launches(const Space* space) { return space->device->flat ? 3 : 2; }
 
 // Copies are in order on the device's stream; a `get` is there after space_wait. False: `why` has the driver's text.
