@@ -9,6 +9,7 @@
 #include "codegen/call_graph.h"
 #include "codegen/gpu/bounded_recursion.h"
 #include "codegen/gpu/defunctionalise.h"
+#include "codegen/gpu/merge_calls.h"
 #include "codegen/ownership.h"
 #include "codegen/prim_types.h"
 #include "codegen/walk.h"
@@ -313,6 +314,18 @@ class Cutter {
 
 }  // namespace
 
+// What other parts of the device module name keeps its own function.
+static MergeRules merge_rules(const DeviceModule& device) {
+  std::set<uint32_t> named;
+  auto name = [&](FuncId f) { if (f.valid()) named.insert(f.index); };
+  for (const DeviceEntry& entry : device.entries) name(entry.device);
+  for (const PerfectTree& tree : device.trees) for (FuncId f : {tree.func, tree.step, tree.leaf, tree.post}) name(f);
+  for (const ScanTree& scan : device.scans) name(scan.func);
+  for (const BoundedRecursion& row : device.bounded) if (row.depth > 0) name(row.func);
+  for (const Accumulator& row : device.accumulators) for (FuncId f : {row.func, row.original}) name(f);
+  return {[&device](FuncId f) { return device.reachable[f.index] && device.async[f.index]; }, [named](FuncId f) { return named.count(f.index) == 0; }};
+}
+
 DeviceModule split_segments(const Module& host) {
   DeviceModule device;
   device.module = host;
@@ -405,6 +418,8 @@ DeviceModule split_segments(const Module& host) {
   device.async.resize(whole, true);
   device.copy.resize(whole, false);
 
+  const MergeRules rules = merge_rules(device);
+  for (FuncId merged : merge_calls(m, rules)) device.reachable[merged.index] = device.async[merged.index] = false;
   for (uint32_t i = 0; i < whole; ++i) {
     if (!device.reachable[i] || !device.async[i]) continue;
     Cutter(m, device.async, FuncId(i)).run();
@@ -413,6 +428,7 @@ DeviceModule split_segments(const Module& host) {
   device.async.resize(m.funcs.size(), true);
   device.copy.resize(m.funcs.size(), false);
   device.inlined.resize(m.funcs.size(), false);
+  merge_tails(m, whole, rules);
   return device;
 }
 
