@@ -316,8 +316,23 @@ void GridEmitter::go_on(Builder& b, const Work& work, llvm::Value* waiting) {
     b.CreateBr(gone_);
     b.SetInsertPoint(round);
   }
-  llvm::Value* index = m_.device_add(b, b.CreateConstGEP1_64(m_.i8, work.control, offsetof(BendDeviceControl, out_resume_count)), b.getInt32(1));
+  // Where the round has one group nobody else asks for a place in the list: no atomic to wait for.
+  llvm::BasicBlock *only = m_.block(b, "only"), *ask = m_.block(b, "ask_place"), *place = m_.block(b, "place");
   llvm::Value* list = b.CreateIntToPtr(field(b, m_.i64, work.control, offsetof(BendDeviceControl, out_resumes)), m_.ptr);
+  llvm::Value* groups = b.CreateLShr(field(b, m_.i64, work.control, offsetof(BendDeviceControl, groups)), BEND_GROUP_SHIFT);
+  llvm::Value* count = b.CreateConstGEP1_64(m_.i8, work.control, offsetof(BendDeviceControl, out_resume_count));
+  llvm::Value* launches = field(b, m_.i64, work.control, offsetof(BendDeviceControl, launches));
+  b.CreateCondBr(b.CreateAnd(b.CreateICmpEQ(groups, b.getInt64(1)), b.CreateICmpEQ(launches, b.getInt64(0))), only, ask);
+  b.SetInsertPoint(only);
+  m_.store(b, b.getInt32(1), count, 0, Region::Frame);
+  b.CreateBr(place);
+  b.SetInsertPoint(ask);
+  llvm::Value* asked = m_.device_add(b, count, b.getInt32(1));
+  b.CreateBr(place);
+  b.SetInsertPoint(place);
+  llvm::PHINode* index = b.CreatePHI(m_.i32, 2);
+  index->addIncoming(b.getInt32(0), only);
+  index->addIncoming(asked, ask);
   m_.store(b, waiting, b.CreateInBoundsGEP(m_.i64, list, {b.CreateZExt(index, m_.i64)}), 0, Region::Frame);
   b.CreateBr(gone_);
 }
@@ -337,10 +352,15 @@ void GridEmitter::give(Builder& b, const Work& work, llvm::Value* parent, TypeId
   m_.store_field(b, type, leaves, b.CreateInBoundsGEP(m_.i8, record, {b.CreateLShr(parent, BEND_PARENT_SLOT)}), 0);
   // What goes on in the next round sees all of this one; only a launched tree's join goes on in the same grid. A fence is 430 cycles at each grid's end.
   if (m_.options.launches) m_.device_fence(b);
+  llvm::BasicBlock *count = m_.block(b, "count"), *next = m_.block(b, "next");
+  b.CreateCondBr(b.CreateICmpNE(b.CreateAnd(parent, BEND_PARENT_ALONE), b.getInt64(0)), next, count);
+  b.SetInsertPoint(count);
   llvm::Value* before = m_.device_add(b, b.CreateConstGEP1_64(m_.i8, record, offsetof(BendJoin, remaining)), llvm::ConstantInt::getSigned(m_.i32, -1));
   b.CreateCondBr(m_.is_last(b, before), last, gone_);
   b.SetInsertPoint(last);
   if (m_.options.launches) m_.device_fence(b);
+  b.CreateBr(next);
+  b.SetInsertPoint(next);
   go_on(b, work, address);
 }
 
@@ -718,7 +738,23 @@ llvm::Function* GridEmitter::reserve_function() {
     // No thread adds to a list that it has seen full, so the counts cannot run over.
     b.CreateCondBr(fits(seen), take, full);
     b.SetInsertPoint(take);
-    llvm::Value* word = m_.device_add(b, place, b.CreateAdd(warps, b.getInt64(uint64_t{1} << BEND_GROUP_SHIFT)));
+    // The only task of a round has seen the word as it is: no atomic to wait for.
+    llvm::BasicBlock *only = m_.block(b, "only"), *ask = m_.block(b, "ask"), *asked = m_.block(b, "asked");
+    llvm::Value* change = b.CreateAdd(warps, b.getInt64(uint64_t{1} << BEND_GROUP_SHIFT));
+    llvm::Value* alone = b.CreateICmpEQ(field(b, m_.i32, control, offsetof(BendDeviceControl, in_count)), b.getInt32(1));
+    // Children that have been launched run beside their task.
+    alone = b.CreateAnd(alone, b.CreateICmpEQ(field(b, m_.i64, control, offsetof(BendDeviceControl, launches)), b.getInt64(0)));
+    b.CreateCondBr(alone, only, ask);
+    b.SetInsertPoint(only);
+    m_.store(b, b.CreateAdd(seen, change), place, 0, Region::Frame);
+    b.CreateBr(asked);
+    b.SetInsertPoint(ask);
+    llvm::Value* added = m_.device_add(b, place, change);
+    b.CreateBr(asked);
+    b.SetInsertPoint(asked);
+    llvm::PHINode* word = b.CreatePHI(m_.i64, 2);
+    word->addIncoming(seen, only);
+    word->addIncoming(added, ask);
     llvm::Value *index = b.CreateLShr(word, BEND_GROUP_SHIFT), *base = b.CreateAnd(word, low_bits);
     b.CreateCondBr(fits(word), got, missed);
     b.SetInsertPoint(got);

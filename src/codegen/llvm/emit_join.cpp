@@ -204,7 +204,7 @@ llvm::Value* ModuleEmitter::relayed(Builder& b, llvm::Value* worker, llvm::Value
   store(b, parent, join, offsetof(BendJoin, parent), Region::Frame);
   store(b, number(1), join, offsetof(BendJoin, remaining), Region::Frame);
   store(b, number(options.gpu->plan->relay.at(type.index)), join, offsetof(BendJoin, segment), Region::Frame);
-  llvm::Value* word = b.CreateOr(b.CreatePtrToInt(join, i64), uint64_t{1} | uint64_t{BEND_JOIN_HEADER} << BEND_PARENT_SLOT);
+  llvm::Value* word = b.CreateOr(b.CreatePtrToInt(join, i64), uint64_t{1 | BEND_PARENT_ALONE} | uint64_t{BEND_JOIN_HEADER} << BEND_PARENT_SLOT);
   llvm::BasicBlock* from = b.GetInsertBlock();
   b.CreateBr(done);
   b.SetInsertPoint(done);

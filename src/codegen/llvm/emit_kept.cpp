@@ -72,7 +72,7 @@ llvm::Function* ModuleEmitter::keep_stack_function(TypeId type) {
     store(b, join_count(b, 1, b.CreateTrunc(words, i32)), join, offsetof(BendJoin, remaining), Region::Frame);
     store(b, number(options.gpu->plan->kept.at(type.index)), join, offsetof(BendJoin, segment), Region::Frame);
     copy_at_once(b, b.CreateConstInBoundsGEP1_64(i8, join, head), Place::Memory, stack, Place::Stack, words, std::max(most, 1u));
-    b.CreateRet(b.CreateOr(b.CreatePtrToInt(join, i64), uint64_t{1} | uint64_t{BEND_JOIN_HEADER} << BEND_PARENT_SLOT));
+    b.CreateRet(b.CreateOr(b.CreatePtrToInt(join, i64), uint64_t{1 | BEND_PARENT_ALONE} | uint64_t{BEND_JOIN_HEADER} << BEND_PARENT_SLOT));
   });
 }
 

@@ -106,7 +106,8 @@ llvm::Function* ModuleEmitter::emit_machine(bool all) {
     b.SetInsertPoint(arm);
     if (!runs) {
       emit_small_segment(b, worker, state, segment);
-      b.CreateBr(middle);
+      // What goes on behind a kept stack's topmost frame is a small segment as well.
+      b.CreateBr(segment.kind == Segment::Kind::Kept ? turn : middle);
       continue;
     }
     llvm::Function* body = segment.kind == Segment::Kind::Run

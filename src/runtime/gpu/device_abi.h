@@ -77,7 +77,8 @@ extern "C" {
 #define BEND_TASK_HEADER 16u             /* bytes before a task's payload */
 #define BEND_JOIN_HEADER 16u
 #define BEND_JOIN_LEVELS 24u
-#define BEND_PARENT_ADDRESS 0x0000FFFFFFFFFFFEull /* of a parent word that is a join */
+#define BEND_PARENT_ADDRESS 0x0000FFFFFFFFFFF8ull /* of a parent word that is a join */
+#define BEND_PARENT_ALONE 2u             /* bit of a join's parent word: it waits for this child alone, and nobody counts */
 #define BEND_PARENT_SLOT 48u             /* bits 48..63 of a join's parent word: byte offset of the child's result in the join */
 /* Places in a parent word that are no multiples of 4: the value is combined with the U32 at BEND_JOIN_HEADER by an atomic, for all children of the join.
    ADD: there lie one word, the count of children that have not returned in its lower half, in place of `remaining`, and the sum in its upper half; one atomic

@@ -127,7 +127,9 @@ int enqueue(Space* space, Grid grid, const char* name, uint32_t steps, const cha
 int enqueue_tasks(Space* space, uint32_t blocks, uint32_t steps, const char** call) {
   const Device* device = space->device;
   int code = enqueue(space, {device->round, blocks, BEND_BLOCK_THREADS}, "cuLaunchKernel bend_round", steps, call);
-  if (code == kSuccess && device->flat) code = enqueue(space, {device->flat, device->flat_blocks, BEND_BLOCK_THREADS}, "cuLaunchKernel bend_flat", 0, call);
+  // Beside the grid of a step there is a place for the block of the next one, which so waits there instead of beginning when the grid has ended.
+  const uint32_t grid = device->flat_blocks - (steps != BEND_STEP_NONE && device->flat_blocks > 1 ? 1 : 0);
+  if (code == kSuccess && device->flat) code = enqueue(space, {device->flat, grid, BEND_BLOCK_THREADS}, "cuLaunchKernel bend_flat", 0, call);
   return code;
 }
 
