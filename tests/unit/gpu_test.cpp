@@ -333,6 +333,19 @@ TEST_CASE("gpu: a long list crosses without a deep stack") {
   bend_drop_ref(&f.worker, result[0], &kList);
 }
 
+TEST_CASE("gpu: steps run the rounds of few tasks, and leave those of more to rounds") {
+  Fake fake;
+  fake.configure(&fake.config);
+  GpuFixture f(rt::gpu::Use::Require);
+  REQUIRE(f.open());
+  for (uint64_t n : {3, 3, 3, 20, 3, 3, 2, 18, 1, 19}) {
+    uint64_t result = 0;
+    REQUIRE(f.call(kFib, &n, &result) == 1);
+    CHECK(result == fib(n));
+    CHECK((*f.runtime->gpu->widths <= BEND_STEP_TASKS) == (n <= 3));
+  }
+}
+
 TEST_CASE("gpu: the stand-in driver runs calls and gets everything back") {
   Fake fake;
   fake.configure(&fake.config);

@@ -83,3 +83,24 @@ TEST_CASE("an entry that reaches a store into an array is told from one that onl
   CHECK(d.entries[0].reads_only);
   CHECK_FALSE(d.entries[1].reads_only);
 }
+
+TEST_CASE("an async call whose value is returned, at one place, and what only goes on become part of others") {
+  // `step` is called at one place and ends with the call of a fork; what follows the call in `loop` only goes on with the loop.
+  DeviceModule d = split(
+      "fn @leaf(%x: u32) -> u32 { ret %x }\n"
+      "fn @both(%x: u32) -> u32 { fork { %a: u32 = call @leaf(%x) %b: u32 = call @leaf(%x) } let %s: u32 = u32.mul(%a, %b) let %t: u32 = u32.add(%s, %a) ret %t }\n"
+      "fn @step(%x: u32) -> u32 { let %y: u32 = u32.add(%x, %x) let %z: u32 = u32.mul(%y, %y) let %w: u32 = u32.xor(%z, %x) let %c: u32 = u32.mul(%w, %z) let %d: u32 = u32.add(%c, %y) "
+      "let %e: u32 = u32.mul(%d, %w) let %f: u32 = u32.add(%e, %c) let %g: u32 = u32.mul(%f, %d) let %h: u32 = u32.add(%g, %e) let %i: u32 = u32.mul(%h, %f) let %j: u32 = u32.add(%i, %g) "
+      "let %k: u32 = u32.mul(%j, %h) let %l: u32 = u32.add(%k, %i) let %m: u32 = u32.mul(%l, %j) let %n: u32 = u32.add(%m, %k) let %r: u32 = call @both(%n) ret %r }\n"
+      "fn @loop(%n: nat, %acc: u32) -> u32 { switch %n { 0 => { ret %acc } else => { let %p: nat = nat.pred(%n) let %s: u32 = call @step(%acc) tail @loop(%p, %s) } } }\n"
+      "fn @main(%n: nat, %x: u32) -> u32 { let %r: u32 = call! @loop(%n, %x) let %one: u32 = 1 let %s: u32 = u32.add(%r, %one) ret %s }");
+  CHECK(flow::verify(d.module) == "");
+  const std::string text = flow::print_module(d.module);
+  CHECK(!has(text, "call @step("));
+  uint32_t turns = 0;   // lifted functions that do nothing but go on with another
+  for (uint32_t i = 0; i < d.module.funcs.size(); ++i) {
+    const flow::Func& func = d.module.funcs[flow::FuncId(i)];
+    turns += d.reachable[i] && func.name.find('$') != std::string::npos && d.module.nodes[func.body].kind == flow::NodeKind::Tail;
+  }
+  CHECK(turns == 0);
+}
