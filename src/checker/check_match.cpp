@@ -105,7 +105,7 @@ void Checker::check_match(TermId id, const Env* env, const Value* goal, bool liv
       if (c.data != DataId(adt->a) || Machine::is_removed(adt, c.index)) {
         const bool taken = c.data == DataId(adt->a);
         Diagnostic& d = report(Code::C16, span(at), taken ? fmt::format("a second case for `{}`", name_text(c.name))
-                                                          : fmt::format("`{}` is no constructor of `{}`", name_text(c.name), show(m_.domain(all))));
+                                                          : fmt::format("`{}` is no constructor of `{}`", name_text(c.name), show(m_.whole(adt))));
         if (!taken) d.labels.push_back({c.name_span, fmt::format("it belongs to `{}`", name_text(book_.datatypes[c.data].name))});
         if (!taken) {
           d.notes.push_back(fmt::format("the cases are those of `{}`; the matched value has another type", name_text(book_.datatypes[c.data].name)));

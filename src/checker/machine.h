@@ -78,6 +78,7 @@ class Machine {
   // The type of a match arm of constructor `ctor` against `motive`, whose domain is `adt`; with no field left, the result itself.
   [[nodiscard]] const Value* arm_type(core::CtorId ctor, const AdtValue* adt, const Value* motive);
   [[nodiscard]] const Value* without(const AdtValue* adt, core::CtorId ctor); // residual type
+  [[nodiscard]] const Value* whole(const AdtValue* adt);                            // with all its constructors again
   [[nodiscard]] static bool is_removed(const AdtValue* adt, uint32_t index) { return adt->removed.has(index); }
   [[nodiscard]] const Value* with_domain(const Value* all, const Value* domain);
   [[nodiscard]] const Env* env_of(const AdtValue* adt);                       // its arguments as an environment

@@ -120,6 +120,12 @@ const Value* Machine::without(const AdtValue* adt, CtorId id) {
   return v;
 }
 
+const Value* Machine::whole(const AdtValue* adt) {
+  AdtValue* v = arena_.make<AdtValue>(*adt);
+  v->removed = {};
+  return v;
+}
+
 // --- Literals ---------------------------------------------------------------------------------------------------------------------
 
 uint32_t Machine::string_length(const NumberValue* text) const {

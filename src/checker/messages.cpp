@@ -147,6 +147,10 @@ void Checker::mismatch(TermId at, const Value* expected, const Value* observed) 
     d.notes.push_back("`a[i]` takes the array and gives it back: its value is the pair of the array and the element");
     d.fix = "pass it to a def that takes the pair apart: `(a, x) = p`";
   }
+  if (head.kind == core::TermKind::Ref && is_io(expected) && def_text(DefId(head.a)) == "Array.set") {
+    d.notes.push_back("a step of a `do` block is an effect, and writing to an array is none: its value is the array, which takes a name");
+    d.fix = fmt::format("write `a : {} = ..`", d.observed);
+  }
   if (e->tag != Tag::All) note_missing_arguments(d, at, observed);
   if (e->tag == Tag::All && o->tag == Tag::All && m_.binder_quantity(e) != m_.binder_quantity(o)) {
     d.notes.push_back("function types agree only when their parameters have the same quantity");
