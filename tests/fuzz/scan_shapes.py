@@ -9,14 +9,14 @@ class ScanProgram(Shape):
     CHANGES = ["left_stored", "stored_plus", "swapped_sum", "sum_plus", "other_sum", "subtract", "base_swapped", "base_other", "base_plus", "left_base", "read_slot", "heap_slots", "read_heap",
                "root", "low", "table_size", "table_full", "table_lives", "count_less", "count_more", "count_fixed", "start_plus", "start_next", "step", "up_reads_table", "up_writes",
                "down_count", "down_start", "down_block", "down_reversed", "down_backwards", "down_strided", "reads_far", "reads_value", "alias", "larger", "depth", "log2", "extra", "error", "base_as_index",
-               "twice", "between", "value_needed", "leaf_ignores", "keeps_loop", "steps_by_two", "two_writes", "own_log2"]
+               "twice", "between", "value_needed", "leaf_ignores", "keeps_loop", "steps_by_two", "two_writes", "own_log2"] + ["reads_ahead"] * 5
 
     def make(self):
         r = self.rng
         changes = set(r.sample(self.CHANGES, r.choice([0, 0, 1, 1, 1, 2, 3])))
         self.about = sorted(changes)
         c = lambda name: name in changes
-        op = r.choice(["+", "+", ".^.", "*", ".&.", ".|."])
+        op = r.choice(["+"] * 4 + [".^."] * 3 + ["*"] * 3 + [".&.", ".|."])   # the last two soon give one value for all
         if c("subtract"):
             op = "-"
         other = r.choice([o for o in NEUTRAL if o != op])
@@ -46,7 +46,10 @@ class ScanProgram(Shape):
             first_count = f"{r.randrange(1, 40)}n"
         first_begin = f"({begin} + 1 : U32)" if c("start_plus") else f"U32.shln((i + 1 : U32), e)" if c("start_next") else begin
         step = r.choice(["(j + 2 : U32)", "(j - 1 : U32)", "(1 + j : U32)", "U32.inc(j)"]) if c("step") else "(j + 1 : U32)"
-        self.common()
+        ahead = r.choice(["({} + 1 : U32)", "({} + 1 : U32)", "({} + 2 : U32)", "({} - 1 : U32)"]) if c("reads_ahead") else "{}"
+        if c("reads_ahead") and not const_log2:                   # the last block's neighbour is the first one, in another warp
+            d, lg = max(d, 6), max(d, 6) + lg - d
+        self.common({"*": " .|. 1", ".&.": " .|. 4026531839", ".|.": " .&. 8"}.get(op, ""))
         self.decl("type $Up is Type:\n  $Up{src: Array<U32>, keep: Array<U32>, value: U32}")
         sub = lambda a, b, o=op: f"({a} {o} {b} : U32)"
         sw = lambda a, b, o=op: sub(*r.sample([a, b], 2), o) if o != "-" else sub(a, b, o)
@@ -54,10 +57,10 @@ class ScanProgram(Shape):
         self.decl(f"def $plus(s: U32, r: Array<U32> & U32) -> Array<U32> & U32:\n  (a, x) = r\n  (a, {sw('s', 'x')})")
         if late:
             self.decl(f"def $gather(n: Nat, +j: U32, s: U32, r: Array<U32> & U32) -> Array<U32> & U32:\n  match n r:\n    case 0n, (a, x):\n      (a, {sw('s', 'x')})\n"
-                      f"    case 1n+p, (a, x):\n      +k = {step}\n      $gather(p, k, {sw('s', 'x')}, a[k])")
+                      f"    case 1n+p, (a, x):\n      +k = {step}\n      $gather(p, k, {sw('s', 'x')}, a[{ahead.format('k')}])")
             gather = lambda a: f"$gather({first_count}, j, {NEUTRAL[op]}, Array.get(U32, {a}, j))"
         else:
-            turn = f"$gather(p, {step}, $plus(s, a[j]))"
+            turn = f"$gather(p, {step}, $plus(s, a[{ahead.format('j')}]))"
             deep = ""
             if c("steps_by_two"):
                 deep = f"    case 1n+(1n+p), (a, s):\n      $gather(p, (j + 2 : U32), $plus2(s, {'(j + 1 : U32)' if self.one_in(2) else 'j'}, a[j]))\n"

@@ -15,11 +15,11 @@ class Shape:
     def one_in(self, n):
         return self.rng.randrange(n) == 0
 
-    def common(self):
-        """Arrays of numbers and what is told of them."""
+    def common(self, mask=""):
+        """Arrays of numbers, each through `mask`, and what is told of them."""
         r = self.rng
         self.decl("def $fill(n: Nat, +i: U32, a: Array<U32>) -> Array<U32>:\n  match n:\n    case 0n:\n      a\n    case 1n+p:\n"
-                  f"      $fill(p, (i + 1 : U32), a[i] <- (i * {r.randrange(1, 1 << 32) | 1} .^. (i >> {r.randrange(8)}n) : U32))")
+                  f"      $fill(p, (i + 1 : U32), a[i] <- (i * {r.randrange(1, 1 << 32) | 1} + {r.randrange(1, 1 << 32)} .^. (i >> {r.randrange(8)}n){mask} : U32))")
         self.decl("def $hash.go(n: Nat, +i: U32, +h: U32, r: Array<U32> & U32) -> U32:\n  match n r:\n    case 0n, (_, x):\n      (h * 31 + x : U32)\n"
                   "    case 1n+p, (a, x):\n      +j = (i + 1 : U32)\n      $hash.go(p, j, (h * 31 + x : U32), a[j])")
         self.decl("def $hash(lg: Nat, a: Array<U32>) -> U32:\n  $hash.go(U32.to_nat((U32.shln(1, lg) - 1 : U32)), 0, 7, a[0])")

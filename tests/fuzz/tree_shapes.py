@@ -54,6 +54,8 @@ class TreeProgram(Shape):
         # The read array has 2^5 slots, or is the end of the written one.
         behind = f"{1 << (d + blocks + (1 if top else 0))}"
         lg = d + blocks + (2 if alias else 0) + (1 if top else 0)
+        # A node may read what a leaf below it writes, and nobody else: in order, and on any number of threads, it reads first.
+        below = alias and self.one_in(2)
         at = lambda x: f"({behind} + ({x} .&. {behind} - 1) : U32)" if alias else x
         self.decl("def $val(x: U32, r: Array<U32> & U32) -> U32:\n  (_, y) = r\n  (x * 3 + y : U32)")
         leaf = f"$many(13n, {mix})" if self.one_in(8) else mix
@@ -115,7 +117,7 @@ class TreeProgram(Shape):
         if read:
             children = [children[0] + ", $three(Array.fork(U32, u))", children[1] + ", $three(Array.fork(U32, v))"]
         if node_reads:
-            children = [c.replace("(y + q : U32)", f"$val(y, t[{at(r.choice(['i', '5', '(i + 1 : U32)']))}])") for c in children]
+            children = [c.replace("(y + q : U32)", f"$val(y, t[{f'U32.shln(i, Nat.add(d, {blocks}n))' if below else at(r.choice(['i', '5', '(i + 1 : U32)']))}])") for c in children]
         handles = result == "none" and self.one_in(2)
         if handles:                                                 # nothing comes back but the array
             self.decl(f"def $tree({', '.join(params + arrays)}) -> Array<U32>:\n  match {matched}:\n    case 0n{pattern}:\n      $only($end(i, {leaf}, Array.join(U32, g, h)))\n    case 1n+p{pattern}:\n"

@@ -62,12 +62,15 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--batch", type=int, default=4)
     parser.add_argument("--kinds", default=",".join(KINDS))
+    parser.add_argument("--changes", help="of scans: only these")
     parser.add_argument("--keep")
     parser.add_argument("--scans", action="store_true", help="say how many pairs of trees are scans")
     parser.add_argument("--memory", action="store_true", help="with little memory for the device")
     parser.add_argument("--evaluate", action="store_true", help="compare with the evaluator, where no arrays are shared")
     parser.add_argument("--print", action="store_true", help="print the first file and stop")
     args = parser.parse_args()
+    if args.changes:
+        ScanProgram.CHANGES = args.changes.split(",") * 3
     some = [KINDS[k] for k in args.kinds.split(",")]
     bad = compared = scans = 0
     if args.print:
@@ -80,7 +83,7 @@ def main():
             with open(path, "w") as f:
                 f.write(assemble(shapes, seed))
             problems = []
-            built = run([args.bendc, "build", "--verify", f"-O{0 if seed % 4 else 1}", "--emulator", "--no-ptx", "--gpu-fork=all", path, "-o", program])
+            built = run([args.bendc, "build", "--verify", "-O1", "--emulator", "--no-ptx", "--gpu-fork=all", path, "-o", program])
             if built[0] != 0:
                 problems.append(("build", built))
             else:
