@@ -35,7 +35,7 @@ import tempfile
 import time
 
 WAYS = ["auto", "host", "flat", "thread", "warp", "block", "sequential"]
-PROGRAM_LIMIT = 60      # seconds of a program
+PROGRAM_LIMIT = 120     # seconds of a program: one that runs in one thread of a device shares it with the other processes
 START_LIMIT = 60        # of the driver's start and of the process's end
 RUNNER_FAILED = 90      # exit status of case_runner when it, not a program, failed
 HOLDINGS = ("threads", "descriptors", "mapped_kib")   # of the process, before the first program and after each
@@ -57,13 +57,13 @@ def packed(bendc, path, folder, emulator):
         def build(name):
             program = os.path.join(folder, name)
             options = ["--shared", "--cpu", "x86-64-v3", "--gpu-fork=all", *(["--emulator"] if emulator else []), *[f for f in flags if f.startswith("-O")]]
-            status, _, err = marked.run([bendc, "build", *options, os.path.basename(entry), "-o", program], sources)
+            status, _, err = marked.run([bendc, "build", *options, os.path.basename(entry), "-o", program], sources, seconds=300)
             if status != 0:
                 entries.append({"name": name, "problem": f"cannot be built: {err.decode(errors='replace')[:200]}"})
                 return
             subprocess.run(["strip", program], check=True)
             _, _, stats = marked.run([bendc, "run", "--gpu", "emulate", "--stats", *flags, os.path.basename(entry), *case.args], sources)
-            free = any(" on the CPU" in line or "cannot run" in line for line in stats.decode(errors="replace").split("\n"))
+            free = any(" runs on the CPU" in line or "cannot run" in line for line in stats.decode(errors="replace").split("\n"))
             entries.append({"name": name, "args": case.args, "status": case.status, "out": "".join(line + "\n" for line in case.out), "stderr": case.stderr, "files": case.files, "free": free})
 
         if "!(" in case.text:
@@ -140,7 +140,7 @@ class Process:
             if not part:
                 status = self.process.wait()
                 with open(os.path.join(self.folder, "runner.txt"), errors="replace") as f:
-                    raise Ended(status, f.read()[-400:])
+                    raise Ended(status, f.read()[-400:].strip())
             line += part
         fields = line.decode().split()
         if fields[0] != word:
@@ -295,7 +295,8 @@ class Lane:
         return None
 
     def count(self, stats, answer):
-        self.device += "bend: gpu: " in stats
+        calls = re.search(r"^bend: gpu: .*; (\d+) calls,", stats, re.M)
+        self.device += bool(calls and int(calls.group(1)))
         if start := re.search(r"start: driver (\d+) us, context (\d+) us, module (\d+) us, memory (\d+) us, waited for (\d+) us", stats):
             driver, context, module, memory, waited = (int(text) / 1e6 for text in start.groups())
             self.driver += driver + context

@@ -84,9 +84,9 @@ class Case:
         return places
 
 
-def run(command, cwd, env=None):
+def run(command, cwd, env=None, seconds=60):
     try:
-        result = subprocess.run(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, env=env)
+        result = subprocess.run(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=seconds, env=env)
     except subprocess.TimeoutExpired:
         return 124, b"", b"time-out"
     return result.returncode, result.stdout, result.stderr
@@ -137,7 +137,7 @@ def one(bendc, path, keep_in):
         reasons = []
         _, _, stats = run([bendc, "run", "--gpu", "emulate", "--stats", *flags, os.path.basename(entry), *case.args], folder)
         for line in stats.decode(errors="replace").split("\n"):
-            if " on the CPU" in line or "cannot run" in line:
+            if " runs on the CPU" in line or "cannot run" in line:
                 reasons.append(line.strip())
         if status == case.status and out == want and all(text in err.decode(errors="replace") for text in case.stderr):
             return path, marks, None, reasons
