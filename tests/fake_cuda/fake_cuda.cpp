@@ -37,7 +37,7 @@ int enter(const char* name) {
   return s.config.fail && std::strcmp(name, s.config.fail) == 0 && n == s.config.fail_at ? s.config.code : 0;
 }
 
-char round_kernel, flip_kernel, diff_kernel, move_kernel, selftest_kernel, context, own_module, program_module;
+char round_kernel, flat_kernel, flip_kernel, diff_kernel, move_kernel, selftest_kernel, context, own_module, program_module;
 
 // A copy to the host. Page-locked memory is written as a device does it, whatever the pages' protection.
 void write_host(void* to, const void* from, size_t bytes) {
@@ -86,6 +86,9 @@ void enqueue(void* function, unsigned gx, unsigned bx, void** arguments) {
   } else if (function == &selftest_kernel) {
     uint32_t count = *static_cast<uint32_t*>(arguments[1]);
     target.push_back([=] { run_selftest(first, count); });
+  } else if (function == &flat_kernel) {
+    uint32_t warps = gx * bx / BEND_LANES;
+    target.push_back([=] { for (uint32_t i = 0; i < warps; ++i) state().config.flat(reinterpret_cast<void*>(first), i, warps); });
   } else {
     uint32_t threads = gx * bx, steps = *static_cast<uint32_t*>(arguments[1]);
     target.push_back([=] {
@@ -97,6 +100,12 @@ void enqueue(void* function, unsigned gx, unsigned bx, void** arguments) {
   }
 }
 
+// Memory goes while work that may use it waits. A driver would wait; who relies on that is found out, unless a wait has been made to fail.
+void leave_work() {
+  if (!state().config.fail) state().held["unfinished work"] += static_cast<int>(state().queue.size());
+  state().queue.clear();
+}
+
 }  // namespace
 
 extern "C" {
@@ -105,6 +114,7 @@ void fake_cuda_configure(const FakeCuda* config) {
   state() = State();
   state().config = *config;
 }
+void fake_cuda_program(const FakeCuda* config) { state().config = *config; }
 int fake_cuda_calls(const char* name) { return state().calls[name]; }
 int fake_cuda_held(const char* what) {
   int count = 0;
@@ -145,7 +155,7 @@ int cuMemAlloc_v2(uint64_t* address, size_t bytes) {
   ++state().held["memory"];
   return 0;
 }
-int cuMemFree_v2(uint64_t address) { ENTER("cuMemFree"); std::free(reinterpret_cast<void*>(address)); --state().held["memory"]; return 0; }
+int cuMemFree_v2(uint64_t address) { ENTER("cuMemFree"); leave_work(); std::free(reinterpret_cast<void*>(address)); --state().held["memory"]; return 0; }
 int cuMemHostAlloc(void** address, size_t bytes, unsigned) { ENTER("cuMemHostAlloc"); *address = std::malloc(bytes); ++state().held["host memory"]; return 0; }
 int cuMemFreeHost(void* address) { ENTER("cuMemFreeHost"); std::free(address); --state().held["host memory"]; return 0; }
 int cuMemHostRegister_v2(void* address, size_t bytes, unsigned) {
@@ -204,7 +214,7 @@ int cuLinkDestroy(void*) { ENTER("cuLinkDestroy"); --state().held["links"]; retu
 int cuModuleUnload(void*) { ENTER("cuModuleUnload"); --state().held["modules"]; return 0; }
 int cuModuleGetFunction(void** function, void*, const char* name) {
   ENTER("cuModuleGetFunction");
-  *function = std::strcmp(name, "bend_flip") == 0 ? &flip_kernel : std::strcmp(name, "bend_diff") == 0 ? &diff_kernel : std::strcmp(name, "bend_move") == 0 ? &move_kernel : std::strcmp(name, "bend_selftest") == 0 ? &selftest_kernel : std::strcmp(name, "bend_round") == 0 ? &round_kernel : nullptr;
+  *function = std::strcmp(name, "bend_flip") == 0 ? &flip_kernel : std::strcmp(name, "bend_diff") == 0 ? &diff_kernel : std::strcmp(name, "bend_move") == 0 ? &move_kernel : std::strcmp(name, "bend_selftest") == 0 ? &selftest_kernel : std::strcmp(name, "bend_round") == 0 ? &round_kernel : std::strcmp(name, "bend_flat") == 0 && state().config.flat ? &flat_kernel : nullptr;
   return *function ? 0 : 500;
 }
 int cuModuleGetGlobal_v2(uint64_t* address, size_t* bytes, void*, const char*) {

@@ -10,6 +10,7 @@ struct FakeCuda {
   size_t memory = size_t{512} << 20;
   int local_bytes = 64;
   void (*round)(void* control, uint32_t thread, uint32_t threads) = nullptr;
+  void (*flat)(void* control, uint32_t warp, uint32_t warps) = nullptr;   // null: the module has no kernel bend_flat
   const char* fail = nullptr;      // a function's plain name, such as cuMemAlloc
   int fail_at = 1;                 // 1: its first call
   int code = 999;
@@ -19,5 +20,6 @@ struct FakeCuda {
 };
 
 using FakeCudaConfigure = void (*)(const FakeCuda*);   // symbol: fake_cuda_configure
+using FakeCudaProgram = void (*)(const FakeCuda*);     // symbol: fake_cuda_program; the same for another program of the process: what is held stays
 using FakeCudaCalls = int (*)(const char*);            // symbol: fake_cuda_calls
-using FakeCudaHeld = int (*)(const char*);             // symbol: fake_cuda_held: how many `modules`, `streams`, `events`, .. have not been given back; null: of all kinds
+using FakeCudaHeld = int (*)(const char*);             // symbol: fake_cuda_held: how many `modules`, `streams`, `events`, .. have not been given back, and how much work waited when its memory was freed; null: of all kinds

@@ -3,20 +3,25 @@
 //   In:  on stdin a line for each program, fields apart by tabs: PROGRAM FOLDER STDOUT STDERR GPU [WORD...]: run PROGRAM in FOLDER with BEND_GPU=GPU and
 //        the words as its arguments. BEND_* variables are those of the process.
 //   Out: on stdout `ready DRIVER_US HELD`, then for each program `done STATUS LOAD_US RUN_US UNLOADED HELD`: whether its object is gone, and what the
-//        process holds: THREADS DESCRIPTORS MAPPED_KIB.
+//        process holds: THREADS DESCRIPTORS MAPPED_KIB DRIVER, the last of them
+//        what it has not given back to the stand-in driver.
 // A program that ends the process (a stack overflow, a fault) has no such line: its status is the process's. tests/tools/device_cases.py is the other side.
-// usage: case_runner [--device]      --device: open the CUDA driver and hold its context before the first program
+// usage: case_runner [--device | --stand-in]      --device: open the CUDA driver and hold its context before the first program; --stand-in: the same, and
+//        BEND_CUDA_LIBRARY names the stand-in (tests/fake_cuda), whose kernels are the program's functions for the emulator
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "fake_cuda/fake_cuda.h"
 #include "runtime/effect.h"
 #include "runtime/gpu/device.h"
+#include "runtime/gpu/emulated_exit.h"
 #include "runtime/gpu/gpu.h"
 #include "runtime/gpu/options.h"
 #include "runtime/message.h"
@@ -71,6 +76,59 @@ void redirect(int to, const char* path, int flags) {
   close(fd);
 }
 
+// The driver in place of CUDA's, and the program whose functions are its kernels, which get no argument of ours.
+struct StandIn {
+  FakeCudaProgram program;
+  FakeCudaHeld held;
+  const BendGpuProgram* running;
+} g_stand_in;
+
+void run_round(void* control, uint32_t thread, uint32_t threads) {
+  gpu::bend_emulated_thread(g_stand_in.running->emulated_round, static_cast<BendDeviceControl*>(control), thread, threads);
+}
+void run_flat(void* control, uint32_t warp, uint32_t warps) {
+  gpu::bend_emulated_thread(g_stand_in.running->emulated_flat, static_cast<BendDeviceControl*>(control), warp, warps);
+}
+
+void open_stand_in() {
+  const char* path = getenv("BEND_CUDA_LIBRARY");
+  void* library = dlopen(path ? path : "", RTLD_NOW | RTLD_LOCAL);
+  if (!path || !library) give_up("BEND_CUDA_LIBRARY", path ? dlerror() : "it names no stand-in");
+  g_stand_in.program = reinterpret_cast<FakeCudaProgram>(dlsym(library, "fake_cuda_program"));
+  g_stand_in.held = reinterpret_cast<FakeCudaHeld>(dlsym(library, "fake_cuda_held"));
+  if (!g_stand_in.program || !g_stand_in.held) give_up(path, "it is no stand-in");
+}
+
+// The stand-in does not read code; that this is none of the runtime's kernels is all it looks for.
+const char kNoPtx[] = ".version 6.2\n.target sm_70\n";
+const BendGpuCode kNoCode = {BEND_GPU_PTX, 70, kNoPtx, sizeof kNoPtx};
+
+// The program as the stand-in runs it; `gpu` is filled in. The object's immortal nodes lie anywhere in its memory, which is all that the runtime may read of it.
+BendProgram for_stand_in(void* object, const BendProgram* program, BendGpuProgram* gpu) {
+  FakeCuda config;
+  config.memory = size_t{1} << 32;
+  BendProgram out = *program;
+  if (program->gpu) {
+    *gpu = *program->gpu;
+    gpu->codes = &kNoCode;
+    gpu->code_count = 1;
+    gpu->statics = "bend_statics";
+    out.gpu = g_stand_in.running = gpu;
+    config.round = run_round;
+    config.flat = gpu->emulated_flat ? run_flat : nullptr;
+    const link_map* map = nullptr;
+    if (dlinfo(object, RTLD_DI_LINKMAP, &map) != 0) give_up("dlinfo", dlerror());
+    const char* base = reinterpret_cast<const char*>(map->l_addr);
+    const ElfW(Ehdr)* head = reinterpret_cast<const ElfW(Ehdr)*>(base);
+    const ElfW(Phdr)* segments = reinterpret_cast<const ElfW(Phdr)*>(base + head->e_phoff);
+    config.statics = base;
+    for (int i = 0; i < head->e_phnum; ++i)
+      if (segments[i].p_type == PT_LOAD) config.statics_bytes = segments[i].p_vaddr + segments[i].p_memsz;
+  }
+  g_stand_in.program(&config);
+  return out;
+}
+
 // The driver's own threads and the context outlive every program.
 uint64_t hold_context() {
   gpu::GpuConfig config;
@@ -87,7 +145,8 @@ uint64_t hold_context() {
 }
 
 void answer(int fd, Message line) {
-  line.text(" ").number(entries_of("/proc/self/task")).text(" ").number(entries_of("/proc/self/fd")).text(" ").number(mapped_kib()).text("\n");
+  line.text(" ").number(entries_of("/proc/self/task")).text(" ").number(entries_of("/proc/self/fd")).text(" ").number(mapped_kib());
+  line.text(" ").number(static_cast<uint64_t>(g_stand_in.held ? g_stand_in.held(nullptr) : 0)).text("\n");
   if (write(fd, line.data(), line.size()) != static_cast<ssize_t>(line.size())) _exit(kExitRunner);
 }
 
@@ -104,6 +163,12 @@ Ran run(char** words, int count) {
   if (!object) give_up(path, dlerror());
   const BendProgram* program = static_cast<const BendProgram*>(dlsym(object, "bend_program"));
   if (!program) give_up(path, "it defines no bend_program");
+  BendProgram replaced;
+  BendGpuProgram gpu;
+  if (g_stand_in.program) {
+    replaced = for_stand_in(object, program, &gpu);
+    program = &replaced;
+  }
   const uint64_t loaded = gpu::now_ns();
   BendOptions options = {};
   options.gpu = words[4];
@@ -122,11 +187,13 @@ Ran run(char** words, int count) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bool device = argc == 2 && strcmp(argv[1], "--device") == 0;
+  const char* mode = argc == 2 ? argv[1] : "";
+  const bool stand_in = strcmp(mode, "--stand-in") == 0, device = stand_in || strcmp(mode, "--device") == 0;
   if (argc > 2 || (argc == 2 && !device)) {
-    fputs("usage: case_runner [--device]\n", stderr);
+    fputs("usage: case_runner [--device | --stand-in]\n", stderr);
     return 2;
   }
+  if (stand_in) open_stand_in();
   for (const void* function : kRuntime)
     if (!function) return kExitRunner;
   FILE* requests = fdopen(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3), "r");

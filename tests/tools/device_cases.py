@@ -9,9 +9,10 @@ device_cases.py run FOLDER [--gpu WHERE] [--forks W,..] [--processes N] [--jobs 
                                                       runs them at each way of dealing out forks (`--gpu-fork`): a process a way, or N processes with a share of
                                                       the programs each, --jobs of them side by side; names what --seconds leaves out; ends with
                                                       `N passed, N failed`
-device_cases.py emulate --bendc BENDC --runner RUNNER [--forks W,..] [--match WORD,..] DIR...
-                                                      both, on the emulated device, each way in an order of its own (BEND_SCHED_SEED); fails, too, when
-                                                      a program leaves threads or descriptors in the process, or cannot be unloaded
+device_cases.py emulate --bendc BENDC --runner RUNNER [--stand-in LIBRARY] [--forks W,..] [--match WORD,..] DIR...
+                                                      both, on the emulated device, each way in an order of its own (BEND_SCHED_SEED), and then through the
+                                                      stand-in for the driver; fails, too, when a program leaves threads, descriptors or something of the
+                                                      driver's in the process, or cannot be unloaded
 
 A program all of whose `!` ran on the emulated device must run on this machine's too (BEND_GPU=require); one with a `!` that can run on the host alone
 is free to (auto). WHERE `emulate` runs programs that were packed with --emulator.
@@ -35,10 +36,11 @@ import tempfile
 import time
 
 WAYS = ["auto", "host", "flat", "thread", "warp", "block", "sequential"]
+LAUNCHED = ("thread", "warp", "block")   # their kernel's twin is no function of a thread, so the stand-in has none
 PROGRAM_LIMIT = 120     # seconds of a program: one that runs in one thread of a device shares it with the other processes
 START_LIMIT = 60        # of the driver's start and of the process's end
 RUNNER_FAILED = 90      # exit status of case_runner when it, not a program, failed
-HOLDINGS = ("threads", "descriptors", "mapped_kib")   # of the process, before the first program and after each
+HOLDINGS = ("threads", "descriptors", "mapped_kib", "driver")   # of the process, before the first program and after each
 SLOW_MODULE = 0.2       # seconds: the driver compiled it; from its cache it takes some milliseconds
 
 
@@ -56,7 +58,7 @@ def packed(bendc, path, folder, emulator):
 
         def build(name):
             program = os.path.join(folder, name)
-            options = ["--shared", "--cpu", "x86-64-v3", "--gpu-fork=all", *(["--emulator"] if emulator else []), *[f for f in flags if f.startswith("-O")]]
+            options = ["--shared", "--cpu", "x86-64-v3", "--gpu-fork=all", *(["--emulator", "--no-ptx"] if emulator else []), *[f for f in flags if f.startswith("-O")]]
             status, _, err = marked.run([bendc, "build", *options, os.path.basename(entry), "-o", program], sources, seconds=300)
             if status != 0:
                 entries.append({"name": name, "problem": f"cannot be built: {err.decode(errors='replace')[:200]}"})
@@ -119,10 +121,10 @@ class Process:
 
     def __init__(self, runner, way, where, folder):
         # Programs run side by side: none may take half of the device's memory, or all processors.
-        env = {"BEND_GPU_MEMORY": "1GB", "BEND_THREADS": "2", "BEND_SCHED_SEED": str(WAYS.index(way)), **os.environ, "BEND_GPU": where, "BEND_GPU_FORK": way, "BEND_STATS": "1"}
+        env = {"BEND_GPU_MEMORY": "256MB" if where == "stand-in" else "1GB", "BEND_THREADS": "2", "BEND_SCHED_SEED": str(WAYS.index(way)), **os.environ, "BEND_GPU_FORK": way, "BEND_STATS": "1"}
         self.folder = folder
         self.errors = open(os.path.join(folder, "runner.txt"), "w")
-        command = [runner] if where == "emulate" else [runner, "--device"]
+        command = [runner, *{"emulate": [], "require": ["--device"], "stand-in": ["--stand-in"]}[where]]
         self.process = subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors)
         ready = [int(value) for value in self.answer("ready", START_LIMIT)]
         self.driver_us, self.first = ready[0], dict(zip(HOLDINGS, ready[1:]))
@@ -254,7 +256,7 @@ class Lane:
                     os.makedirs(os.path.dirname(os.path.join(place, name)) or place, exist_ok=True)
                     with open(os.path.join(place, name), "w") as f:
                         f.write("".join(line + "\n" for line in lines))
-                gpu = self.where if self.where == "emulate" else "auto" if entry["free"] else "require"
+                gpu = "emulate" if self.where == "emulate" else "auto" if entry["free"] else "require"
                 begin = time.monotonic()
                 status, answer = process.run(os.path.join(self.programs, entry["name"]), gpu, entry["args"], place)
                 took = time.monotonic() - begin
@@ -290,8 +292,8 @@ class Lane:
         more = {name: answer[name] - process.first[name] for name in HOLDINGS}
         self.more = {name: max(more[name], self.more[name]) for name in HOLDINGS}
         # A driver has threads and descriptors of its own, which come and go.
-        if self.where == "emulate" and (more["threads"], more["descriptors"]) != (0, 0):
-            return f"left behind in the process: {more['threads']} threads, {more['descriptors']} descriptors"
+        if self.where != "require" and (more["threads"], more["descriptors"], more["driver"]) != (0, 0, 0):
+            return f"left behind in the process: {more['threads']} threads, {more['descriptors']} descriptors, {more['driver']} of the driver's"
         return None
 
     def count(self, stats, answer):
@@ -319,10 +321,10 @@ class Lane:
         return text
 
 
-def check(args):
+def run_all(args, where, ways):
+    """Runs the folder's programs at the ways; (passed, failed, left out)."""
     with open(os.path.join(args.folder, "manifest.json")) as f:
         manifest = json.load(f)
-    ways = args.forks.split(",")
     log = open(args.log, "w") if args.log else sys.stdout
     start = time.monotonic()
     runner = os.path.join(os.path.abspath(args.folder), "case_runner")
@@ -335,7 +337,7 @@ def check(args):
         for number, way in enumerate(ways):
             turn = len(manifest) * number // len(ways)
             turned = manifest[turn:] + manifest[:turn]
-            lanes += [Lane(programs, runner, way, args.gpu, turned[share::args.processes], until) for share in range(args.processes)]
+            lanes += [Lane(programs, runner, way, where, turned[share::args.processes], until) for share in range(args.processes)]
         with concurrent.futures.ThreadPoolExecutor(args.jobs or len(lanes)) as pool:
             for lane in pool.map(Lane.run, lanes):
                 for name, problem in lane.failed:
@@ -346,19 +348,34 @@ def check(args):
             print(f"  ended their process: {', '.join(lane.ends)}")
         if lane.left_out:
             print(f"  {len(lane.left_out)} left out for lack of time, from {lane.left_out[0]} on")
-    passed, failed, left_out = (sum(counts) for counts in zip(*((lane.passed, len(lane.failed), len(lane.left_out)) for lane in lanes)))
-    print(f"{sum(lane.device for lane in lanes)} of {passed + failed} runs called the device, in {sum(lane.processes for lane in lanes)} processes and {time.monotonic() - start:.0f} s")
+    counts = [sum(each) for each in zip(*((lane.passed, len(lane.failed), len(lane.left_out)) for lane in lanes))]
+    print(f"{sum(lane.device for lane in lanes)} of {counts[0] + counts[1]} runs called the device, in {sum(lane.processes for lane in lanes)} processes and {time.monotonic() - start:.0f} s")
+    return counts
+
+
+def finish(passed, failed, left_out):
     if left_out:
         print(f"{left_out} runs left out for lack of time")
     print(f"{passed} passed, {failed} failed")
     return 1 if failed or left_out else 0
 
 
+def check(args):
+    return finish(*run_all(args, args.gpu, args.forks.split(",")))
+
+
 def emulate(args):
     with tempfile.TemporaryDirectory() as folder:
-        args.folder, args.emulator, args.gpu, args.log, args.seconds, args.processes = folder, True, "emulate", None, None, 1
+        args.folder, args.emulator, args.log, args.seconds, args.processes = folder, True, None, None, 1
         pack(args)
-        return check(args)
+        ways = args.forks.split(",")
+        counts = run_all(args, "emulate", ways)
+        if args.stand_in:
+            os.environ["BEND_CUDA_LIBRARY"] = os.path.abspath(args.stand_in)
+            print("through the stand-in for the driver:")
+            more = run_all(args, "stand-in", [way for way in ways if way not in LAUNCHED])
+            counts = [a + b for a, b in zip(counts, more)]
+        return finish(*counts)
 
 
 def main():
@@ -369,7 +386,7 @@ def main():
     packing.add_argument("folder")
     packing.set_defaults(run=pack)
     running = commands.add_parser("run")
-    running.add_argument("--gpu", default="require", choices=["require", "emulate"])
+    running.add_argument("--gpu", default="require", choices=["require", "emulate", "stand-in"])
     running.add_argument("--forks", default="auto", help=",".join(WAYS))
     running.add_argument("--processes", type=int, default=1, help="processes a way, each with a share of the programs")
     running.add_argument("--jobs", type=int, help="processes side by side; default: all")
@@ -379,6 +396,7 @@ def main():
     running.set_defaults(run=check)
     emulating = commands.add_parser("emulate")
     emulating.add_argument("--forks", default=",".join(WAYS))
+    emulating.add_argument("--stand-in", help="the library made of tests/fake_cuda")
     emulating.set_defaults(run=emulate)
     for command in packing, emulating:
         command.add_argument("--bendc", required=True)

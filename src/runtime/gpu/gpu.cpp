@@ -194,6 +194,8 @@ void gpu_close(Gpu* gpu) {
     if (gpu->counters.calls == 0 && gpu->counters.refused == 0 && gpu->refused && gpu->why.size() == 0) gpu->why.text("not needed");
   }
   if (gpu->config.stats) print_counters(gpu);
+  // A program may end, or fail, with work enqueued that nobody has waited for; it reads and writes what is given back next.
+  if (gpu->device.stream && gpu->device.driver.context_use(gpu->device.context) == kSuccess) (void)gpu->device.driver.stream_wait(gpu->device.stream);
   if (gpu->launches.way) launches_close(&gpu->launches);
   residency_close(&gpu->residency);
   if (gpu->space.base) space_close(&gpu->space);
