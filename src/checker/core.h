@@ -25,6 +25,7 @@ enum class Quantity : uint8_t { None = 0, Lone = 1, Many = 2 };
 
 inline constexpr uint8_t kBang = 1;      // Ref under `!`
 inline constexpr uint8_t kOperator = 4;  // App written with a binary operator
+inline constexpr uint8_t kOfMatched = 8; // Var that stands where a matched name is written, whose pattern binds it
 inline constexpr uint8_t kParallel = 2;  // Let written as a parallel let (two or more live names)
 
 struct TermTag; using TermId = Id<TermTag>;

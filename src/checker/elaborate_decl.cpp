@@ -204,6 +204,24 @@ void Elaborator::fill(const ast::Decl& decl, const Declared& declared) {
   function_body(decl, id);
 }
 
+// A case before `origin` that matches all by a name which reads like a constructor's.
+void Elaborator::note_names_of_constructors(Diagnostic& d, size_t origin) {
+  if (origin == 0) return;
+  const Node& before = node(tree_.origins()[origin - 1].node);
+  if (before.kind != ast::Kind::Case) return;
+  for (const NodeId pattern : program_.modules[symbols.module()].ast.list(before.a, before.b)) {
+    const Node& p = node(pattern);
+    if (p.kind != ast::Kind::Name) continue;
+    std::string written(text(p.name));
+    if (written.empty() || written[0] < 'a' || written[0] > 'z') continue;
+    written[0] = static_cast<char>(written[0] - 'a' + 'A');
+    const Symbol found = symbols.ctor(names.intern(written)).symbol;
+    if (!found) continue;
+    d.labels.push_back({p.span, fmt::format("`{}` is a new name, which matches every value", text(p.name))});
+    d.notes.push_back(fmt::format("a constructor has its name and braces: `{}{{{}}}`", written, book.ctors[core::CtorId(found.id)].fields.empty() ? "" : ".."));
+  }
+}
+
 // Rows that no path elaborates are still read once, quietly, so that what the parser could not judge (P codes) is reported there too.
 void Elaborator::read_unreached() {
   const Module& module = program_.modules[symbols.module()];
@@ -218,7 +236,7 @@ void Elaborator::read_unreached() {
       const Node& n = node(o.node);
       Span span = n.name_span.valid() ? n.name_span : n.span;
       if (o.dead) reports.add(Code::W2, span, "this case is never checked: every constructor has a case before it");
-      else reports.add(Code::W1, span, "no value reaches this case: the cases before it match all that it does");
+      else note_names_of_constructors(reports.add(Code::W1, span, "no value reaches this case: the cases before it match all that it does"), i);
     }
     (void)block(o.body);
     scope.pop_to(0);

@@ -76,12 +76,26 @@ OperatorType Elaborator::operator_type(NodeId type) {
   return {head.valid() ? OperatorType::Kind::Named : OperatorType::Kind::Headless, head, node(type).span};
 }
 
+// The type of an operand that is a literal; else U32, the most usual one.
+std::string_view Elaborator::operand_type(const Node& n) {
+  for (const uint32_t operand : {n.a, n.b}) {
+    const Kind kind = node(NodeId(operand)).kind;
+    if (kind == Kind::StringLit) return "String";
+    if (kind == Kind::F32Lit) return "F32";
+    if (kind == Kind::NatLit || kind == Kind::NatPlus) return "Nat";
+    if (kind == Kind::CharLit) return "Char";
+  }
+  return "U32";
+}
+
 TermId Elaborator::operator_ref(const Node& n, const OperatorType& operators) {
   switch (operators.kind) {
     case OperatorType::Kind::None: {
       Diagnostic& d = reports.add(Code::P18, n.name_span, fmt::format("the operator `{}` has no type", ast::op_text(n.op)));
       d.notes.push_back("an operator means the one of the type that the nearest `( .. : T)` around it names; calls, lambdas, fields and braces stop the search");
-      d.fix = "write `( .. : T)` around the expression, with the type of its operands: `( .. : U32)`";
+      const std::string_view type = operand_type(n);
+      if (n.op == Op::Add && type == "String") d.fix = "`++` joins two strings";
+      else d.fix = fmt::format("write `( .. : T)` around the expression, with the type of its operands: `( .. : {})`", type);
       return error_term(n.name_span);
     }
     case OperatorType::Kind::Headless: {

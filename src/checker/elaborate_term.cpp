@@ -72,7 +72,10 @@ TermId Elaborator::binder_term(BinderId id, Span span) {
         return error_term(span);
       }
       SmallVector<TermId, 4> fields(b.field_count);
-      for (uint32_t i = 0; i < b.field_count; ++i) fields[i] = binder_term(BinderId(b.first_field.index + i), span);
+      for (uint32_t i = 0; i < b.field_count; ++i) {
+        fields[i] = binder_term(BinderId(b.first_field.index + i), span);
+        if (book.terms[fields[i]].kind == TermKind::Var) book.terms[fields[i]].flags |= core::kOfMatched;
+      }
       Slice list = book.lists.add(fields);
       return add({.kind = TermKind::Ctr, .a = b.ctor.index, .b = list.offset, .c = list.length}, span);
     }

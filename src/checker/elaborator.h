@@ -54,6 +54,7 @@ class Elaborator {
   TermId binder_type(const ast::Binder& binder);
   void function_body(const ast::Decl& decl, core::DefId id);
   void push_closed(Name name, Span span);
+  void note_names_of_constructors(Diagnostic& d, size_t origin);
   void read_unreached();                     // parse-time errors of rows that no path elaborates
 
   // elaborate_body.cpp
@@ -86,6 +87,7 @@ class Elaborator {
   TermId binary(NodeId node, const OperatorType& operators);
   TermId left_chain(NodeId node, const OperatorType& operators);
   TermId right_chain(NodeId node, const OperatorType& operators);
+  std::string_view operand_type(const Node& n);
   TermId operator_ref(const Node& n, const OperatorType& operators);
   OperatorType operator_type(NodeId type);
   Name head_name(NodeId type) const;

@@ -228,6 +228,8 @@ void Checker::quantity_exceeded(uint32_t level, TermId at) {
   if (first.valid()) d.labels.push_back({span(first), "first used here"});
   d.labels.push_back({b.span, fmt::format("`{}` is bound here", name)});
   d.notes.push_back("a plain binder is used at most once; each branch of a match counts for itself");
+  const bool matched = ((book_.terms[at].flags | (first.valid() ? book_.terms[first].flags : 0)) & core::kOfMatched) != 0;
+  if (matched) d.notes.push_back(fmt::format("a name that was matched stands for its pattern, so it uses `{}` too", name));
   if (data) {
     d.fix = fmt::format("bind it as `+{}`: its type is Data", name);
   } else {
