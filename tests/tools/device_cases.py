@@ -41,6 +41,7 @@ PROGRAM_LIMIT = 120     # seconds of a program: one that runs in one thread of a
 START_LIMIT = 60        # of the driver's start and of the process's end
 RUNNER_FAILED = 90      # exit status of case_runner when it, not a program, failed
 HOLDINGS = ("threads", "descriptors", "mapped_kib", "driver")   # of the process, before the first program and after each
+ANSWER_FIELDS = {"ready": 2 + len(HOLDINGS), "done": 5 + len(HOLDINGS)}
 SLOW_MODULE = 0.2       # seconds: the driver compiled it; from its cache it takes some milliseconds
 
 
@@ -145,9 +146,10 @@ class Process:
                     raise Ended(status, f.read()[-400:].strip())
             line += part
         fields = line.decode().split()
-        if fields[0] != word:
+        if fields[0] != word or len(fields) != ANSWER_FIELDS[word]:
             self.process.kill()
-            raise Ended(None, f"unexpected answer {line!r}")
+            self.process.wait()
+            raise Ended(None, f"unexpected answer {line!r}: the runner is of another version")
         return fields[1:]
 
     def run(self, program, gpu, words, folder):
