@@ -104,8 +104,11 @@ class Walker {
     const bool reads = n.expr.prim == Prim::ArrayGet;
     if (!rules_.is_array(array)) return fail("a leaf touches another array than the trees' own");
     if (!rules_.may_write && !reads) return fail("a leaf of the first tree writes to an array");
+    out_.touched.insert(array);
+    const bool within = inside(t_.value(args[1])[0]);
+    out_.strict &= within && n.expr.prim <= Prim::ArraySwap;
     if (rules_.may_write && reads) return true;
-    if (!inside(t_.value(args[1])[0])) return fail(fmt::format("a leaf of the {} tree may {} outside of a block of its own", rules_.may_write ? "second" : "first", reads ? "read" : "write"));
+    if (!within) return fail(fmt::format("a leaf of the {} tree may {} outside of a block of its own", rules_.may_write ? "second" : "first", reads ? "read" : "write"));
     out_.arrays.insert(array);
     return true;
   }

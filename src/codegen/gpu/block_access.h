@@ -24,7 +24,9 @@ struct BlockAccess {
   std::string why;                                  // empty: it does
   std::optional<uint32_t> first;                    // the block's first slot, a shift of the number by `log2`; none: nothing touched
   uint32_t log2 = 0;                                // of the block's slots: a term
-  std::set<uint32_t> arrays;                        // terms
+  std::set<uint32_t> arrays;                        // terms: those of the block
+  std::set<uint32_t> touched;                       // all arrays, by terms
+  bool strict = true;                               // all accesses are gets, sets and swaps within the block, those that may lie elsewhere too
 };
 
 [[nodiscard]] BlockAccess block_access(const flow::Module& module, Terms& terms, flow::FuncId leaf, const BlockRules& rules);

@@ -305,7 +305,8 @@ class Finder {
         for (uint32_t term : words->here)
           if (term != table_) fixed_.insert(term);
       std::optional<uint32_t> first;
-      std::set<uint32_t> arrays;
+      std::set<uint32_t> arrays, touched;
+      bool strict = true;
       uint32_t log2 = 0;
       for (int turn = 0; turn < 2; ++turn) {
         const PerfectTree& tree = turn == 0 ? first_ : second_;
@@ -318,6 +319,8 @@ class Finder {
         rules.is_array = [&](uint32_t id) { return id != table_ && std::find(words.here.begin(), words.here.end(), id) != words.here.end(); };
         const BlockAccess access = block_access(m_, t_, tree.leaf, rules);
         if (!access.why.empty()) return access.why;
+        strict &= access.strict && access.first.has_value();
+        touched.insert(access.touched.begin(), access.touched.end());
         if (!access.first || access.arrays.empty()) continue;
         if (first && *first != *access.first) return "the leaves of the two trees have different blocks";
         first = access.first;
@@ -326,7 +329,24 @@ class Finder {
       }
       if (!first) return "the trees touch no array";
       argument_words(arrays, log2);
+      if (strict && touched.size() == 1) keep(*touched.begin(), t_[*first].operands[0]);
       return "";
+    }
+
+    // One array, whose block starts at leaf `number`'s.
+    void keep(uint32_t array, uint32_t number) {
+      uint32_t next = 0;
+      const auto word = std::find(one_.here.begin(), one_.here.end(), number);
+      for (VarId v : f_.arguments(site_)) {
+        const Type& type = m_.types[m_.vars[v].type];
+        if (type.kind == TypeKind::Array && t_.value(v)[0] == array && word != one_.here.end()) {
+          const TypeLayout& slot = f_.layouts_.of(type.parts[0]);
+          if (slot.size != 4 || slot.counted) continue;
+          row_.kept = next;
+          row_.number_word = static_cast<uint32_t>(word - one_.here.begin());
+        }
+        next += static_cast<uint32_t>(t_.value(v).size());
+      }
     }
 
     // Which words of the new function's arguments both trees start from.

@@ -34,6 +34,9 @@ struct ScanTree {
   std::vector<uint32_t> arrays;
   uint32_t log2_word = kTable;            // word of func's arguments; kTable: a constant
   uint32_t log2 = 0;
+  // The word of the one array that both trees' leaves touch, nowhere but in their blocks, and the word of the first tree's arguments that is a leaf's number there.
+  // Such blocks may lie elsewhere while a leaf of either tree runs. kTable: there is none, or its slots are not of four bytes.
+  uint32_t kept = kTable, number_word = kTable;
 };
 
 [[nodiscard]] std::vector<ScanTree> find_scan_trees(flow::Module& module, const std::vector<PerfectTree>& trees, const std::vector<bool>& reachable);

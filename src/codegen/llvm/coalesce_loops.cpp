@@ -27,6 +27,7 @@
 #include <optional>
 
 #include "codegen/llvm/coalesce_plan.h"
+#include "codegen/llvm/tiles.h"
 
 namespace bendc::codegen {
 
@@ -39,6 +40,7 @@ constexpr uint64_t kMostBackedges = 1u << 24;      // so that words of a stream 
 constexpr uint32_t kNear = 32;                     // bytes, a sector: lanes that are closer are served together
 constexpr uint32_t kMostUnrolled = 512;            // instructions of a tile's iterations
 constexpr unsigned kShared = 3, kGlobal = 1;       // address spaces
+constexpr const char* kTilesName = "bend.tiles";
 
 using Builder = llvm::IRBuilder<>;
 using Values = std::vector<llvm::Value*>;
@@ -450,6 +452,20 @@ class Coalescer {
 
 }  // namespace
 
+llvm::GlobalVariable* find_tiles(llvm::Module& module) { return module.getGlobalVariable(kTilesName, true); }
+
+llvm::GlobalVariable* tiles(llvm::Module& module, uint32_t words, uint32_t warps) {
+  if (llvm::GlobalVariable* made = find_tiles(module)) return made;
+  llvm::Type* type = llvm::ArrayType::get(llvm::Type::getInt32Ty(module.getContext()), uint64_t{words} * warps);
+  auto* area = new llvm::GlobalVariable(module, type, false, llvm::GlobalValue::InternalLinkage, llvm::UndefValue::get(type), kTilesName, nullptr, llvm::GlobalValue::NotThreadLocal, kShared);
+  area->setAlignment(llvm::Align(16));
+  return area;
+}
+
+uint32_t tile_words(const llvm::GlobalVariable& tiles, uint32_t warps) {
+  return static_cast<uint32_t>(llvm::cast<llvm::ArrayType>(tiles.getValueType())->getNumElements() / warps);
+}
+
 unsigned coalesce_loops(llvm::Module& module, unsigned block_threads) {
   std::vector<LoopPlan> plans;
   for (llvm::Function& function : module) {
@@ -460,9 +476,9 @@ unsigned coalesce_loops(llvm::Module& module, unsigned block_threads) {
   if (plans.empty()) return 0;
   uint32_t words = 0;
   for (const LoopPlan& plan : plans) words = std::max(words, warp_words(plan));
-  llvm::Type* type = llvm::ArrayType::get(llvm::Type::getInt32Ty(module.getContext()), uint64_t{words} * (block_threads / kWarp));
-  auto* area = new llvm::GlobalVariable(module, type, false, llvm::GlobalValue::InternalLinkage, llvm::UndefValue::get(type), "bend.tiles", nullptr, llvm::GlobalValue::NotThreadLocal, kShared);
-  area->setAlignment(llvm::Align(16));
+  llvm::GlobalVariable* area = tiles(module, words, block_threads / kWarp);
+  words = tile_words(*area, block_threads / kWarp);
+  std::erase_if(plans, [&](const LoopPlan& plan) { return warp_words(plan) > words; });
   for (LoopPlan& plan : plans) Coalescer(plan, area, words).run();
   return static_cast<unsigned>(plans.size());
 }

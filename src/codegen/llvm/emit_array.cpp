@@ -16,6 +16,7 @@ llvm::Value* FuncEmitter::index_mask(llvm::Value* handle) {
 }
 
 llvm::Value* FuncEmitter::slot_address(llvm::Value* handle, llvm::Value* index, TypeId element, bool in_range) {
+  if (m_.keeping_) return m_.kept_slot(b_, handle, index);
   if (!in_range) index = b_.CreateAnd(index, index_mask(handle));
   llvm::Value* slots = b_.CreateConstInBoundsGEP1_64(m_.i8, block_address(handle), BEND_ARRAY_HEADER);
   llvm::Type* slot = llvm::ArrayType::get(m_.i8, m_.layouts.of(element).size);
@@ -163,6 +164,7 @@ Leaves FuncEmitter::array_prim(const flow::Node& node) {
     case Prim::ArrayIsLeaf:
       return {boolean(b_.CreateICmpEQ(b_.CreateLShr(handle(), BEND_ARRAY_SHIFT), b_.getInt64(0)))};
     case Prim::ArrayMask:
+      if (m_.keeping_) return {b_.getInt32(~0u)};   // slots are found without a mask
       return {index_mask(handle())};
     case Prim::ArrayTake: {
       Leaves found = m_.load_value(b_, element(), block_address(handle()), BEND_ARRAY_HEADER, true);

@@ -71,13 +71,25 @@ class GridEmitter {
   llvm::Function* scan_function(const TreePlan& plan);
   [[nodiscard]] llvm::Value* blocks_fit(Builder& b, const ScanTree& scan, const Leaves& params, llvm::Value* depth);
   [[nodiscard]] llvm::Value* take_number(Builder& b, const Scan& scan);
+  [[nodiscard]] llvm::Value* next_unit(Builder& b, const Scan& scan, llvm::Value* first, llvm::Value* done);
   [[nodiscard]] llvm::Value* before_lanes(Builder& b, const Work& work, const Scan& scan, llvm::Value* unit, const Lanes& values, const Lanes& before);
   struct Found {
     llvm::SmallVector<llvm::Value*, 4> words, there;
   };
   void publish(Builder& b, const Scan& scan, llvm::Value* place, llvm::Value* value, llvm::Value* whole);
-  [[nodiscard]] Found wait_for(Builder& b, const Work& work, const Scan& scan, llvm::ArrayRef<llvm::Value*> places, llvm::ArrayRef<llvm::Value*> wanted, llvm::Value* own,
+  [[nodiscard]] Found wait_for(Builder& b, const Work& work, const Scan& scan, llvm::ArrayRef<llvm::Value*> places, llvm::ArrayRef<llvm::Value*> wanted, size_t wholes, llvm::Value* own,
                                const std::function<llvm::Value*(Builder&, const Found&)>& enough);
+  // Blocks in shared memory (emit_scan_blocks.cpp): those of one warp-task.
+  struct Kept {
+    llvm::Value *fit, *log2;         // whether the blocks can be kept, the same for all warp-tasks; log2 of their slots, i32
+    llvm::Value *area, *handle;      // of the warp; the array's
+    llvm::Value* number;             // of the warp-task's first block
+  };
+  [[nodiscard]] Kept plan_kept(Builder& b, const ScanTree& scan, const Leaves& params, llvm::Value* bits);
+  void each_size(Builder& b, const Kept& kept, const std::function<void(Builder&, uint32_t)>& visit);
+  [[nodiscard]] llvm::Value* kept_handle(Builder& b, const Kept& kept, llvm::Value* lane, uint32_t log2);
+  void fetch(Builder& b, const Kept& kept, uint32_t log2);
+  void put_back(Builder& b, const Kept& kept, uint32_t log2);
   [[nodiscard]] llvm::Value* before_unit(Builder& b, const Work& work, const Scan& scan, llvm::Value* unit, llvm::Value* own);
 
   ModuleEmitter& m_;

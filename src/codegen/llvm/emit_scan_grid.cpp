@@ -1,12 +1,13 @@
 // Scans as one grid (codegen/gpu/scan_trees.h, device_abi.h: scans). A warp-task takes 32 leaves of the first tree, adds them up in the warp, finds out what
-// all warp-tasks before it add up to, and goes on with the same leaves of the second tree, whose slots it has just read.
+// all warp-tasks before it add up to, and goes on with the same leaves of the second tree, whose slots it has just read; where they are few, it keeps
+// them in shared memory meanwhile (emit_scan_blocks.cpp).
 //
-// What lies before is looked up ("decoupled look-back", Merrill and Garland) in two steps. Each warp-task leaves its own sum. 128 neighbours are a family: each adds up
-// those before it in its family, and the youngest so knows the family's sum, which it leaves in turn. Then each looks at the families before, from the nearest
-// on, 32 at once: one leaves the sum of all up to itself as soon as its youngest knows it, and the nearest of those ends the search. With one step all
-// warp-tasks in flight, 2112 on an H200, were looked through by each of them, 128 at once: 20 looks at the same few lines, 2.4 times slower at 2^28 words.
+// What lies before is looked up ("decoupled look-back", Merrill and Garland) in two steps. Each warp-task leaves its own sum. 64 neighbours are a family: each adds up
+// those before it in its family, and the youngest so knows the family's sum, which it leaves in turn. The eldest looks at the families before, from the nearest
+// on, 32 at once, and leaves the sum of them all, for which the others of its family wait. With one step all warp-tasks in flight, 2112 on an H200, were looked through by each of
+// them, 128 at once: 20 looks at the same few lines, 2.4 times slower at 2^28 words. So a family's word has a line of its own, and errors are looked for now and then only.
 // All of what one says is one word, so no store orders another. A warp asks for a number when it begins with it, not before: all later warp-tasks wait for those
-// that have been given out.
+// that have been given out. In a round of one scan alone the first warp-task of each warp is its own number, and a scan with one for each warp asks for none.
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include <cstddef>
@@ -26,7 +27,9 @@ using Region = ModuleEmitter::Region;
 namespace {
 
 constexpr uint32_t kNumberShift = 33, kWholeShift = 32;
-constexpr uint32_t kFamilyLog2 = 7, kFamily = 1u << kFamilyLog2;
+constexpr uint32_t kFamilyLog2 = 6, kFamily = 1u << kFamilyLog2;
+constexpr uint32_t kFamilyStrideLog2 = 4;   // words from one family's to the next: a line, since a whole family looks at it
+constexpr uint32_t kTries = 8;              // looks for words from one look for errors to the next: all warps look at the same word for those
 
 llvm::Value* combined(Builder& b, Prim op, llvm::Value* x, llvm::Value* y) {
   switch (op) {
@@ -45,6 +48,7 @@ llvm::Value* combined(Builder& b, Prim op, llvm::Value* x, llvm::Value* y) {
 struct GridEmitter::Scan {
   const ScanTree* tree;
   llvm::Value *units, *workers;      // warp-tasks; warps that take them
+  llvm::Value* given;                // so many are not asked for: each warp has its own first one
   llvm::Value *number, *words, *families, *next;   // of this scan; addresses of its warp-tasks' words, of those of families, and of its counter
 };
 
@@ -58,14 +62,14 @@ llvm::Value* GridEmitter::blocks_fit(Builder& b, const ScanTree& scan, const Lea
   return fit;
 }
 
-// The next warp-task's number; on a device in lane 0 alone, 0 in the others. Who asks last of all leaves the counter as it was.
+// The next warp-task's number; on a device in lane 0 alone, 0 in the others. Who asks last of all leaves the counter as it was: each warp asks once too often.
 llvm::Value* GridEmitter::take_number(Builder& b, const Scan& scan) {
   llvm::BasicBlock *entry = b.GetInsertBlock(), *ask = m_.block(b, "ask"), *last = m_.block(b, "last_to_ask"), *told = m_.block(b, "told");
   if (gpu()) b.CreateCondBr(b.CreateICmpEQ(lane_, b.getInt32(0)), ask, told);
   else b.CreateBr(ask);
   b.SetInsertPoint(ask);
   llvm::Value* taken = m_.device_add(b, scan.next, b.getInt32(1));
-  b.CreateCondBr(b.CreateICmpEQ(taken, b.CreateSub(b.CreateAdd(scan.units, scan.workers), b.getInt32(1))), last, told);
+  b.CreateCondBr(b.CreateICmpEQ(taken, b.CreateSub(b.CreateAdd(scan.units, b.CreateSub(scan.workers, scan.given)), b.getInt32(1))), last, told);
   b.SetInsertPoint(last);
   m_.store(b, b.getInt32(0), scan.next, 0, Region::Frame);
   b.CreateBr(told);
@@ -77,6 +81,31 @@ llvm::Value* GridEmitter::take_number(Builder& b, const Scan& scan) {
   return mine;
 }
 
+// The warp-task that a warp does after `done` others, in all lanes; one beyond all when there is none.
+llvm::Value* GridEmitter::next_unit(Builder& b, const Scan& scan, llvm::Value* first, llvm::Value* done) {
+  if (!gpu()) return take_number(b, scan);
+  llvm::BasicBlock *own = m_.block(b, "own"), *later = m_.block(b, "later"), *ask = m_.block(b, "ask_for"), *taken = m_.block(b, "taken"), *before = nullptr, *asked = nullptr;
+  b.CreateCondBr(b.CreateAnd(b.CreateICmpNE(scan.given, b.getInt32(0)), b.CreateICmpEQ(done, b.getInt32(0))), own, later);
+  b.SetInsertPoint(own);
+  b.CreateBr(taken);
+  b.SetInsertPoint(later);
+  before = b.GetInsertBlock();
+  b.CreateCondBr(b.CreateICmpULT(scan.given, scan.units), ask, taken);
+  b.SetInsertPoint(ask);
+  llvm::Value* number = take_number(b, scan);
+  sync(b);
+  number = b.CreateIntrinsic(m_.i32, llvm::Intrinsic::nvvm_shfl_sync_idx_i32, {b.getInt32(~0u), number, b.getInt32(0), b.getInt32(31)});
+  number = b.CreateAdd(number, scan.given);
+  asked = b.GetInsertBlock();
+  b.CreateBr(taken);
+  b.SetInsertPoint(taken);
+  llvm::PHINode* unit = b.CreatePHI(m_.i32, 3);
+  unit->addIncoming(first, own);
+  unit->addIncoming(scan.units, before);
+  unit->addIncoming(number, asked);
+  return unit;
+}
+
 // A word of a warp-task or a family, of which `value` is the first to say.
 void GridEmitter::publish(Builder& b, const Scan& scan, llvm::Value* place, llvm::Value* value, llvm::Value* whole) {
   llvm::Value* head = b.CreateOr(b.CreateShl(b.CreateZExt(scan.number, m_.i64), kNumberShift), b.CreateShl(b.CreateZExt(whole, m_.i64), kWholeShift));
@@ -85,21 +114,24 @@ void GridEmitter::publish(Builder& b, const Scan& scan, llvm::Value* place, llvm
 }
 
 // Waits in each lane for the words at `places`, where `wanted`, up to `enough(words, there)`, of all lanes; goes to `gone_` when an error has ended what they wait for.
-// A lane does not ask again for what it has: it looks at `own`, which is there. Gives the words and which are there.
-GridEmitter::Found GridEmitter::wait_for(Builder& b, const Work& work, const Scan& scan, llvm::ArrayRef<llvm::Value*> places, llvm::ArrayRef<llvm::Value*> wanted, llvm::Value* own,
+// A lane does not ask again for what it has: it looks at `own`, which is there. The last `wholes` words are there when they tell the whole. Gives the words and which
+// are there.
+GridEmitter::Found GridEmitter::wait_for(Builder& b, const Work& work, const Scan& scan, llvm::ArrayRef<llvm::Value*> places, llvm::ArrayRef<llvm::Value*> wanted, size_t wholes, llvm::Value* own,
                                          const std::function<llvm::Value*(Builder&, const Found&)>& enough) {
-  llvm::BasicBlock *entry = b.GetInsertBlock(), *poll = m_.block(b, "poll"), *missing = m_.block(b, "missing"), *there = m_.block(b, "there");
+  llvm::BasicBlock *entry = b.GetInsertBlock(), *poll = m_.block(b, "poll"), *missing = m_.block(b, "missing"), *patient = m_.block(b, "patient"), *there = m_.block(b, "there");
   llvm::SmallVector<llvm::Value*, 4> unwanted;
   for (llvm::Value* bit : wanted) unwanted.push_back(b.CreateNot(bit));
   b.CreateBr(poll);
   b.SetInsertPoint(poll);
+  llvm::PHINode* tries = b.CreatePHI(m_.i32, 3);
+  tries->addIncoming(b.getInt32(0), entry);
   llvm::SmallVector<llvm::PHINode*, 4> before, known;
   for (size_t i = 0; i < places.size(); ++i) {
-    before.push_back(b.CreatePHI(m_.i64, 2));
+    before.push_back(b.CreatePHI(m_.i64, 3));
     before.back()->addIncoming(b.getInt64(0), entry);
   }
   for (size_t i = 0; i < places.size(); ++i) {
-    known.push_back(b.CreatePHI(m_.i1, 2));
+    known.push_back(b.CreatePHI(m_.i1, 3));
     known.back()->addIncoming(unwanted[i], entry);
   }
   llvm::SmallVector<llvm::LoadInst*, 4> loads;
@@ -110,17 +142,27 @@ GridEmitter::Found GridEmitter::wait_for(Builder& b, const Work& work, const Sca
   Found found;
   for (size_t i = 0; i < places.size(); ++i) {
     found.words.push_back(b.CreateSelect(known[i], before[i], loads[i]));
-    found.there.push_back(b.CreateOr(known[i], b.CreateICmpEQ(b.CreateTrunc(b.CreateLShr(loads[i], kNumberShift), m_.i32), scan.number)));
+    const bool whole = i + wholes >= places.size();
+    llvm::Value* head = b.CreateTrunc(b.CreateLShr(loads[i], whole ? kWholeShift : kNumberShift), m_.i32);
+    found.there.push_back(b.CreateOr(known[i], b.CreateICmpEQ(head, whole ? b.CreateOr(b.CreateShl(scan.number, 1), 1) : scan.number)));
   }
   b.CreateCondBr(enough(b, found), there, missing);
+  auto again = [&](llvm::Value* number) {
+    tries->addIncoming(number, b.GetInsertBlock());
+    for (size_t i = 0; i < places.size(); ++i) {
+      before[i]->addIncoming(found.words[i], b.GetInsertBlock());
+      known[i]->addIncoming(found.there[i], b.GetInsertBlock());
+    }
+  };
   b.SetInsertPoint(missing);
+  llvm::Value* next = b.CreateAdd(tries, b.getInt32(1));
+  again(next);
+  b.CreateCondBr(b.CreateICmpEQ(b.CreateAnd(next, kTries - 1), b.getInt32(0)), patient, poll);
+  b.SetInsertPoint(patient);
   llvm::LoadInst* error = b.CreateAlignedLoad(m_.i64, b.CreateConstGEP1_64(m_.i8, work.control, offsetof(BendDeviceControl, error)), llvm::Align(8));
   error->setAtomic(llvm::AtomicOrdering::Monotonic, m_.device_scope());
   llvm::Value* failed = b.CreateIntrinsic(m_.i1, llvm::Intrinsic::nvvm_vote_any_sync, {b.getInt32(~0u), b.CreateICmpNE(error, b.getInt64(0))});
-  for (size_t i = 0; i < places.size(); ++i) {
-    before[i]->addIncoming(found.words[i], b.GetInsertBlock());
-    known[i]->addIncoming(found.there[i], b.GetInsertBlock());
-  }
+  again(next);
   b.CreateCondBr(failed, gone_, poll);
   b.SetInsertPoint(there);
   return found;
@@ -139,41 +181,82 @@ llvm::Value* GridEmitter::before_unit(Builder& b, const Work& work, const Scan& 
   auto at = [&](llvm::Value* words, llvm::Value* index) { return b.CreateInBoundsGEP(m_.i64, words, {b.CreateZExt(index, m_.i64)}); };
   llvm::Value* lead = b.CreateICmpEQ(lane_, b.getInt32(0));
 
-  // Those of the family before this one.
   llvm::Value *position = b.CreateAnd(unit, kFamily - 1), *family = b.CreateLShr(unit, kFamilyLog2), *eldest = b.CreateSub(unit, position);
+  llvm::Value *first_family = b.CreateICmpEQ(family, b.getInt32(0)), *here = at(scan.words, unit);
+  auto family_at = [&](llvm::Value* index) { return at(scan.families, b.CreateShl(index, kFamilyStrideLog2)); };
+  auto is_whole = [&](Builder& body, llvm::Value* word) { return body.CreateTrunc(body.CreateLShr(word, kWholeShift), m_.i1); };
+  llvm::BasicBlock *look_near = m_.block(b, "near"), *look_far = m_.block(b, "far"), *window = m_.block(b, "window"), *told = m_.block(b, "told"), *known = m_.block(b, "known");
+  b.CreateCondBr(b.CreateAnd(b.CreateICmpEQ(position, b.getInt32(0)), b.CreateNot(first_family)), look_far, look_near);
+
+  // Those of the family before this one, and the sum of all families before, which the eldest finds out.
+  b.SetInsertPoint(look_near);
   llvm::SmallVector<llvm::Value*, 4> places, wanted;
   for (uint32_t i = 0; i < kFamily / BEND_LANES; ++i) {
     llvm::Value* index = b.CreateAdd(lane_, b.getInt32(i * BEND_LANES));
     wanted.push_back(b.CreateICmpULT(index, position));
     places.push_back(at(scan.words, b.CreateAdd(eldest, index)));
   }
-  const Found near = wait_for(b, work, scan, places, wanted, at(scan.words, unit), [&](Builder& body, const Found& found) {
+  llvm::Value* youngest = b.CreateICmpEQ(position, b.getInt32(kFamily - 1));
+  auto all_there = [&](Builder& body, const Found& found) -> llvm::Value* {
     llvm::Value* there = found.there[0];
-    for (llvm::Value* other : found.there) there = body.CreateAnd(there, other);
+    for (size_t i = 1; i < found.there.size(); ++i) there = body.CreateAnd(there, found.there[i]);
     return body.CreateIntrinsic(m_.i1, llvm::Intrinsic::nvvm_vote_all_sync, {all, there});
-  });
-  llvm::Value* sum = identity;
-  for (size_t i = 0; i < places.size(); ++i) sum = combined(b, op, sum, b.CreateSelect(wanted[i], b.CreateTrunc(near.words[i], m_.i32), identity));
-  sum = in_all_lanes(sum);
-  llvm::Value* youngest = b.CreateAnd(lead, b.CreateICmpEQ(position, b.getInt32(kFamily - 1)));
-  llvm::Value *first_family = b.CreateICmpEQ(family, b.getInt32(0)), *with_own = combined(b, op, sum, own);
-  when(b, youngest, [&](Builder& body) { publish(body, scan, at(scan.families, family), with_own, first_family); });
+  };
+  auto sum_up = [&](const Found& found) {
+    llvm::Value* sum = identity;
+    for (size_t i = 0; i < places.size(); ++i) sum = combined(b, op, sum, b.CreateSelect(wanted[i], b.CreateTrunc(found.words[i], m_.i32), identity));
+    return in_all_lanes(sum);
+  };
+  llvm::BasicBlock *is_youngest = m_.block(b, "youngest"), *is_other = m_.block(b, "other"), *alone = m_.block(b, "alone"), *summed = m_.block(b, "summed");
+  llvm::Value* families_before = family_at(b.CreateSelect(first_family, b.getInt32(0), b.CreateSub(family, b.getInt32(1))));
+  b.CreateCondBr(youngest, is_youngest, is_other);
 
-  // The families before, from the nearest on, 32 at once.
-  llvm::BasicBlock *entry = b.GetInsertBlock(), *window = m_.block(b, "window"), *told = m_.block(b, "told"), *known = m_.block(b, "known");
-  b.CreateCondBr(first_family, known, window);
+  // The youngest tells its family's sum before it waits for the families before.
+  b.SetInsertPoint(is_youngest);
+  const Found family_found = wait_for(b, work, scan, places, wanted, 0, here, all_there);
+  llvm::Value* in_family = sum_up(family_found);
+  llvm::Value* with_own = combined(b, op, in_family, own);
+  when(b, lead, [&](Builder& body) { publish(body, scan, family_at(family), with_own, first_family); });
+  b.CreateCondBr(first_family, summed, alone);
+  llvm::BasicBlock* youngest_end = b.GetInsertBlock();
+  b.SetInsertPoint(alone);
+  const Found before_family = wait_for(b, work, scan, {families_before}, {b.getTrue()}, 1, here, all_there);
+  llvm::Value* youngest_sum = combined(b, op, b.CreateTrunc(before_family.words[0], m_.i32), in_family);
+  when(b, lead, [&](Builder& body) { publish(body, scan, family_at(family), combined(body, op, youngest_sum, own), body.getTrue()); });
+  llvm::BasicBlock* alone_end = b.GetInsertBlock();
+  b.CreateBr(summed);
+
+  b.SetInsertPoint(is_other);
+  llvm::SmallVector<llvm::Value*, 5> other_places(places.begin(), places.end()), other_wanted(wanted.begin(), wanted.end());
+  other_places.push_back(families_before);
+  other_wanted.push_back(b.CreateNot(first_family));
+  const Found found = wait_for(b, work, scan, other_places, other_wanted, 1, here, all_there);
+  llvm::Value* other_sum = combined(b, op, b.CreateSelect(first_family, identity, b.CreateTrunc(found.words.back(), m_.i32)), sum_up(found));
+  llvm::BasicBlock* other_end = b.GetInsertBlock();
+  b.CreateBr(summed);
+
+  b.SetInsertPoint(summed);
+  llvm::PHINode* near_sum = b.CreatePHI(m_.i32, 3);
+  near_sum->addIncoming(in_family, youngest_end);
+  near_sum->addIncoming(youngest_sum, alone_end);
+  near_sum->addIncoming(other_sum, other_end);
+  b.CreateBr(known);
+
+  // The eldest looks at the families before, from the nearest on, 32 at once.
+  b.SetInsertPoint(look_far);
+  llvm::BasicBlock* far_entry = b.GetInsertBlock();
+  b.CreateBr(window);
   b.SetInsertPoint(window);
   llvm::PHINode *from = b.CreatePHI(m_.i32, 2), *so_far = b.CreatePHI(m_.i32, 2);
-  from->addIncoming(family, entry);
-  so_far->addIncoming(sum, entry);
+  from->addIncoming(family, far_entry);
+  so_far->addIncoming(identity, far_entry);
   llvm::Value* index = b.CreateSub(b.CreateSub(from, b.getInt32(1)), lane_);
   llvm::Value* inside = b.CreateICmpSGE(index, b.getInt32(0));   // the first family knows the whole
   llvm::Value *wholes = nullptr, *needed = nullptr;
-  const Found far = wait_for(b, work, scan, {at(scan.families, b.CreateSelect(inside, index, b.getInt32(0)))}, {inside}, at(scan.words, unit), [&](Builder& body, const Found& found) {
-    llvm::Value* whole = body.CreateOr(body.CreateNot(inside), body.CreateTrunc(body.CreateLShr(found.words[0], kWholeShift), m_.i1));
-    wholes = vote(body, body.CreateAnd(found.there[0], whole));
+  const Found far = wait_for(b, work, scan, {family_at(b.CreateSelect(inside, index, b.getInt32(0)))}, {inside}, 0, here, [&](Builder& body, const Found& seen) {
+    wholes = vote(body, body.CreateAnd(seen.there[0], body.CreateOr(body.CreateNot(inside), is_whole(body, seen.words[0]))));
     needed = body.CreateXor(wholes, body.CreateSub(wholes, body.getInt32(1)));   // up to the nearest that knows the whole, or all
-    return body.CreateICmpEQ(body.CreateAnd(vote(body, found.there[0]), needed), needed);
+    return body.CreateICmpEQ(body.CreateAnd(vote(body, seen.there[0]), needed), needed);
   });
   llvm::Value* mine = b.CreateTrunc(b.CreateLShr(needed, lane_), m_.i1);
   llvm::Value* more = combined(b, op, in_all_lanes(b.CreateSelect(mine, b.CreateTrunc(far.words[0], m_.i32), identity)), so_far);
@@ -181,13 +264,14 @@ llvm::Value* GridEmitter::before_unit(Builder& b, const Work& work, const Scan& 
   so_far->addIncoming(more, b.GetInsertBlock());
   b.CreateCondBr(b.CreateICmpEQ(wholes, b.getInt32(0)), window, told);
   b.SetInsertPoint(told);
-  when(b, youngest, [&](Builder& body) { publish(body, scan, at(scan.families, family), combined(body, op, more, own), body.getTrue()); });
-  llvm::BasicBlock* end = b.GetInsertBlock();
+  when(b, lead, [&](Builder& body) { publish(body, scan, family_at(body.CreateSub(family, body.getInt32(1))), more, body.getTrue()); });
+  llvm::BasicBlock* far_end = b.GetInsertBlock();
   b.CreateBr(known);
+
   b.SetInsertPoint(known);
   llvm::PHINode* out = b.CreatePHI(m_.i32, 2);
-  out->addIncoming(sum, entry);
-  out->addIncoming(more, end);
+  out->addIncoming(near_sum, summed);
+  out->addIncoming(more, far_end);
   return out;
 }
 
@@ -255,8 +339,13 @@ llvm::Function* GridEmitter::scan_function(const TreePlan& plan) {
     const Leaves second_root = roots(tree.second_words);
     llvm::Value *first_unit = fn->getArg(3), *stride = fn->getArg(4);
     llvm::Value* bits = b.CreateSelect(b.CreateICmpULT(work.depth, b.getInt32(BEND_LANE_BITS)), work.depth, b.getInt32(BEND_LANE_BITS));
-    Scan scan{&tree, b.CreateShl(b.getInt32(1), b.CreateSub(work.depth, bits)), nullptr, field(b, m_.i32, work.record, offsetof(BendGroup, wide)), nullptr, nullptr, nullptr};
+    Scan scan{&tree, b.CreateShl(b.getInt32(1), b.CreateSub(work.depth, bits)), nullptr, b.getInt32(0), field(b, m_.i32, work.record, offsetof(BendGroup, wide)), nullptr, nullptr, nullptr};
     scan.workers = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, scan.units, stride);
+    if (gpu()) {
+      // The only group of its round: no warp comes late from another one, so the first warp-tasks need no asking.
+      llvm::Value* groups = b.CreateLShr(field(b, m_.i64, work.control, offsetof(BendDeviceControl, groups)), BEND_GROUP_SHIFT);
+      scan.given = b.CreateSelect(b.CreateICmpEQ(groups, b.getInt64(1)), scan.workers, b.getInt32(0));
+    }
     llvm::Value* turns = b.CreateUDiv(b.CreateAdd(b.CreateSub(scan.units, first_unit), b.CreateSub(stride, b.getInt32(1))), stride);
     llvm::Value* beyond = b.CreateAdd(first_unit, b.CreateMul(turns, stride));
     llvm::Value* words = b.CreateIntToPtr(field(b, m_.i64, work.control, offsetof(BendDeviceControl, scans)), m_.ptr);
@@ -265,6 +354,7 @@ llvm::Function* GridEmitter::scan_function(const TreePlan& plan) {
     scan.families = b.CreateInBoundsGEP(m_.i64, words, {b.CreateAdd(capacity, base)});
     scan.next = b.CreateInBoundsGEP(m_.i32, b.CreateInBoundsGEP(m_.i64, words, {b.CreateShl(capacity, 1)}), {base});
     const Lanes values = lanes_of(b, result), before = lanes_of(b, result);
+    Kept kept = plan_kept(b, tree, params, bits);
 
     llvm::BasicBlock *entry = b.GetInsertBlock(), *look = m_.block(b, "look"), *more = m_.block(b, "more"), *go = m_.block(b, "go"), *finish = m_.block(b, "finish"), *some = m_.block(b, "some");
     b.CreateBr(look);
@@ -279,11 +369,7 @@ llvm::Function* GridEmitter::scan_function(const TreePlan& plan) {
     if (gpu()) failed = b.CreateIntrinsic(m_.i1, llvm::Intrinsic::nvvm_vote_any_sync, {b.getInt32(~0u), failed});
     b.CreateCondBr(failed, over, more);
     b.SetInsertPoint(more);
-    llvm::Value* unit = take_number(b, scan);
-    if (gpu()) {
-      sync(b);
-      unit = b.CreateIntrinsic(m_.i32, llvm::Intrinsic::nvvm_shfl_sync_idx_i32, {b.getInt32(~0u), unit, b.getInt32(0), b.getInt32(31)});
-    }
+    llvm::Value* unit = next_unit(b, scan, first_unit, done);
     b.CreateCondBr(b.CreateICmpULT(unit, scan.units), go, finish);
     b.SetInsertPoint(go);
     llvm::LoadInst* error = b.CreateAlignedLoad(m_.i64, b.CreateConstGEP1_64(m_.i8, work.control, offsetof(BendDeviceControl, error)), llvm::Align(8));
@@ -295,18 +381,66 @@ llvm::Function* GridEmitter::scan_function(const TreePlan& plan) {
       args[measure_leaf(of)] = inner.getInt64(0);
       return args;
     };
-    each_lane(b, count, [&](Builder& inner, llvm::Value* lane) { set(inner, values, lane, call(inner, work.worker, first.leaf, leaf(inner, first, work.params, lane))); });
+    // The arguments of a leaf whose block of 2^log2 slots is kept. The size is a constant, so that loops over it are straight-line code.
+    auto kept_args = [&](Builder& inner, Leaves args, const std::vector<uint32_t>& words, llvm::Value* lane, uint32_t log2) {
+      llvm::Value* handle = kept_handle(inner, kept, lane, log2);
+      for (size_t k = 0; k < words.size(); ++k) {
+        if (words[k] == tree.kept) args[k] = handle;
+        if (words[k] == tree.log2_word) args[k] = inner.getInt64(log2);
+      }
+      return args;
+    };
+    // Either way: with the blocks kept, or as they lie in memory.
+    auto two_ways = [&](const std::function<void(Builder&, uint32_t)>& with, const std::function<void(Builder&)>& without) {
+      llvm::BasicBlock *plain = m_.block(b, "in_memory"), *met = m_.block(b, "met");
+      if (kept.fit) {
+        llvm::BasicBlock* keep = m_.block(b, "keep");
+        b.CreateCondBr(kept.fit, keep, plain);
+        b.SetInsertPoint(keep);
+        kept.number = walk_at_once(b, first, work.params, from, work.depth)[tree.number_word];
+        each_size(b, kept, with);
+        b.CreateBr(met);
+      } else {
+        b.CreateBr(plain);
+      }
+      b.SetInsertPoint(plain);
+      without(b);
+      b.CreateBr(met);
+      b.SetInsertPoint(met);
+    };
+    two_ways(
+        [&](Builder& part, uint32_t log2) {
+          fetch(part, kept, log2);
+          sync(part);
+          each_lane(part, nullptr, [&](Builder& inner, llvm::Value* lane) {
+            const Leaves args = kept_args(inner, leaf(inner, first, work.params, lane), tree.first_words, lane, log2);
+            set(inner, values, lane, call(inner, work.worker, m_.kept_leaf(first.leaf), first.leaf, args));
+          });
+        },
+        [&](Builder& part) {
+          each_lane(part, count, [&](Builder& inner, llvm::Value* lane) { set(inner, values, lane, call(inner, work.worker, first.leaf, leaf(inner, first, work.params, lane))); });
+        });
     sync(b);
     look_for_failed(b);
     llvm::Value* whole = before_lanes(b, work, scan, unit, values, before);
     llvm::Value* last = b.CreateICmpEQ(b.CreateAdd(unit, b.getInt32(1)), scan.units);
     if (gpu()) last = b.CreateAnd(last, b.CreateICmpEQ(lane_, b.getInt32(0)));
     when(b, last, [&](Builder& inner) { m_.store_field(inner, result, {whole}, result_place(inner, work, inner.getInt32(0)), 0); });
-    each_lane(b, count, [&](Builder& inner, llvm::Value* lane) {
+    auto second_args = [&](Builder& inner, llvm::Value* lane) {
       Leaves args = leaf(inner, second, second_root, lane);
       args[tree.base] = combined(inner, tree.op, second_root[tree.base], get(inner, before, lane)[0]);
-      (void)call(inner, work.worker, second.leaf, args);
-    });
+      return args;
+    };
+    two_ways(
+        [&](Builder& part, uint32_t log2) {
+          each_lane(part, nullptr, [&](Builder& inner, llvm::Value* lane) {
+            (void)call(inner, work.worker, m_.kept_leaf(second.leaf), second.leaf, kept_args(inner, second_args(inner, lane), tree.second_words, lane, log2));
+          });
+          sync(part);
+          look_for_failed(part);
+          put_back(part, kept, log2);
+        },
+        [&](Builder& part) { each_lane(part, count, [&](Builder& inner, llvm::Value* lane) { (void)call(inner, work.worker, second.leaf, second_args(inner, lane)); }); });
     done->addIncoming(b.CreateAdd(done, b.getInt32(1)), b.GetInsertBlock());
     posted->addIncoming(error, b.GetInsertBlock());
     b.CreateBr(look);

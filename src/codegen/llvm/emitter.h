@@ -145,6 +145,7 @@ class ModuleEmitter {
   // `sequential`: the clone that runs forks in order; the same function when it reaches none.
   [[nodiscard]] llvm::Function* function(flow::FuncId id, bool sequential = false) {
     if (staging_ > 0) return staged_function(id);
+    if (keeping_) return kept_function(id);
     return sequential && sequential_[id.index] ? sequential_[id.index] : functions_[id.index];
   }
   [[nodiscard]] std::string site(flow::FuncId func, Span span) const;
@@ -194,6 +195,10 @@ class ModuleEmitter {
   [[nodiscard]] llvm::Function* staged_leaf(flow::FuncId id, uint32_t bytes);
   [[nodiscard]] llvm::Value* stage_node(Builder& b, llvm::Value* worker, uint32_t bytes, llvm::Value*& lasting);
   [[nodiscard]] llvm::Value* stage_of(Builder& b, llvm::Value* thread, uint32_t bytes);
+  // --- devices: blocks of arrays in shared memory (emit_scan_blocks.cpp) ---
+  [[nodiscard]] llvm::Function* kept_leaf(flow::FuncId id);
+  [[nodiscard]] llvm::Value* kept_handle(Builder& b, llvm::Value* handle, llvm::Value* block, llvm::Value* first);
+  [[nodiscard]] llvm::Value* kept_slot(Builder& b, llvm::Value* handle, llvm::Value* index);
   // --- devices: the machine (emit_machine.cpp, emit_segment.cpp) ---
   DeviceFunctions run_device();
   // Where kernels overlap, waits for the one ahead; `starts_next`: the one behind may take its places before this one ends. Blocks that come while others
@@ -373,6 +378,7 @@ class ModuleEmitter {
   [[nodiscard]] uint32_t most_kept_words(flow::TypeId type);
   void copy_at_once(Builder& b, llvm::Value* to, Place to_place, llvm::Value* from, Place from_place, llvm::Value* words, uint32_t most);
   [[nodiscard]] llvm::Function* staged_function(flow::FuncId id);
+  [[nodiscard]] llvm::Function* kept_function(flow::FuncId id);
   friend class LaunchEmitter;
   friend class FuncEmitter;
   llvm::Function* emit_machine(bool all);
@@ -397,6 +403,8 @@ class ModuleEmitter {
   llvm::GlobalVariable *gpu_entries_ = nullptr, *taken_ = nullptr, *stage_ = nullptr;
   uint32_t staging_ = 0;                       // while versions of functions are emitted whose nodes are staged: the bytes of a leaf's nodes
   std::map<std::pair<uint32_t, uint32_t>, llvm::Function*> staged_;   // by function and those bytes
+  bool keeping_ = false;                       // while versions of functions are emitted whose array accesses go to shared memory
+  std::map<uint32_t, llvm::Function*> kept_;   // by function
   std::vector<llvm::Function*> functions_, sequential_;
   std::map<std::string, llvm::Function*> helpers_;
   std::map<uint32_t, bool> direct_drops_;      // by datatype

@@ -11,6 +11,7 @@
 #include "codegen/llvm/machine.h"
 #include "codegen/llvm/sanitize.h"
 #include "codegen/llvm/sign_shift.h"
+#include "codegen/llvm/tiles.h"
 #include "codegen/llvm/unroll_recursion.h"
 #include "codegen/llvm/wide_frames.h"
 #include "runtime/gpu/device_abi.h"
@@ -54,13 +55,17 @@ std::string run_pipeline(IrModule& module, const Machine& machine, const char* p
 // Loops are unrolled after coalesce_loops, which takes them one iteration at a time.
 constexpr const char* kAfterCoalescing =
     "function(instcombine<no-verify-fixpoint>,simplifycfg,early-cse<memssa>,loop-mssa(licm),loop-unroll<O3>,gvn,instcombine<no-verify-fixpoint>,simplifycfg,adce)";
+// Rows of blocks that are kept begin at 16 bytes (emit_scan_blocks.cpp): four accesses of an unrolled loop are one.
+constexpr const char* kWiden = "function(infer-alignment)";
 
 std::string optimize_device(IrModule& module, const Machine& machine, int level) {
   if (level < 2) return run_pipeline(module, machine, pipeline_of(level));
   std::string problem = run_pipeline(module, machine, pipeline_of(level), false);
   if (!problem.empty()) return problem;
+  const bool kept = find_tiles(*module.module) != nullptr;
   coalesce_loops(*module.module, BEND_BLOCK_THREADS);
-  return run_pipeline(module, machine, kAfterCoalescing);
+  problem = run_pipeline(module, machine, kAfterCoalescing);
+  return problem.empty() && kept ? run_pipeline(module, machine, kWiden) : problem;
 }
 
 }  // namespace
