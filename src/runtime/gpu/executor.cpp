@@ -186,7 +186,6 @@ bool run_rounds(Run* run, Message* why) {
     space->scan_number = 0;
   }
   fill_control(run, run->control);
-  const uint32_t scans_before = space->scan_number;
   space->scan_number = kScansUnclear;   // until the call has ended well
   memcpy(control, run->control, sizeof *run->control);
   memcpy(control + kControlBytes, run->record, space->task_stride);
@@ -208,7 +207,6 @@ bool run_rounds(Run* run, Message* why) {
   k->tasks += run->control->tasks;
   k->groups += run->control->tree_groups;
   k->warps += run->control->tree_warps;
-  k->scans += run->control->scan_number - scans_before;
   if (run->control->widest > k->widest) k->widest = run->control->widest;
   return true;
 }

@@ -8,7 +8,6 @@ namespace bendc::rt::gpu {
 struct Counters {
   uint64_t calls, refused, rounds, tasks, widest, launches, looks;
   uint64_t groups, warps;    // perfect trees, and warp-tasks of theirs
-  uint64_t scans;            // groups of two trees in one pass
   uint64_t device_ns;        // by events, copies included
   uint64_t wall_ns;
   uint64_t grids;            // launched from the device

@@ -79,7 +79,6 @@ void print_counters(Gpu* gpu) {
   else m.text("none (").bytes(gpu->why.data(), gpu->why.size()).text(")");
   m.text("; ").number(k.calls).text(" calls, ").number(k.refused).text(" on the CPU, ").number(k.rounds).text(" rounds, ").number(k.tasks).text(" tasks, widest ").number(k.widest);
   if (k.groups > 0) m.text(", ").number(k.groups).text(" trees of ").number(k.warps).text(" warps");
-  if (k.scans > 0) m.text(", ").number(k.scans).text(" of them scans");
   m.text(", ").number(k.launches).text(" launches, ").number(k.looks).text(" looks, in ").number(gpu->space.moved_in).text(" bytes, out ").number(gpu->space.moved_out);
   m.text(" bytes, device ").number(k.device_ns / 1000).text(" us, wall ").number(k.wall_ns / 1000).text(" us");
   const Image& image = gpu->space.image;
