@@ -4,7 +4,7 @@
 
 A thread runs until it meets an instruction for its whole warp (bar.warp.sync, vote, shfl, activemask). That is executed when all threads of the warp that have not
 ended are there; threads at different ones are an error. Warps take turns in an order that `seed` picks. A load outside of what there is is an error, as is a warp that
-waits for longer than `patience` turns of all others. `calls`: what functions that end their thread do first, by name: f(memory, registers), arguments in `param0`, .. What the emitters make is understood, no more: anything else is an error.
+waits for longer than `patience` turns of each in which nobody stores. `calls`: what functions that end their thread do first, by name: f(memory, registers), arguments in `param0`, .. What the emitters make is understood, no more: anything else is an error.
 """
 import random
 import re
@@ -20,7 +20,7 @@ class Memory:
     """Words of four bytes from `base` on."""
 
     def __init__(self, base, size, name='memory'):
-        self.base, self.words, self.name = base, [0] * (size // 4), name
+        self.base, self.words, self.name, self.stores = base, [0] * (size // 4), name, 0
 
     def index(self, address, size):
         at = (address - self.base) & M64
@@ -40,6 +40,7 @@ class Memory:
 
     def store(self, address, size, value):
         i = self.index(address, size)
+        self.stores += 1
         self.words[i] = value & M32
         if size == 8:
             self.words[i + 1] = value >> 32 & M32
@@ -277,7 +278,7 @@ class Kernel:
                     lanes.append([Registers(), special, 0])
                 warps.append((lanes, shared))
         ended = 0   # threads by `exit` in the midst of their work
-        idle = 0
+        idle = stores = 0
         while warps:
             turn = order.randrange(len(warps))
             lanes, shared = warps[turn]
@@ -305,7 +306,8 @@ class Kernel:
             if not lanes:
                 warps.pop(turn)
                 idle = 0
-            idle += 1
+            idle = idle + 1 if memory.stores == stores else 0
+            stores = memory.stores
             if idle > patience * max(1, len(warps)):
                 raise PtxError('warps wait for what never comes')
         return ended
