@@ -1,4 +1,4 @@
-// Inside the back end: perfect trees as one grid (emit_grid.cpp), scans too (emit_scan_grid.cpp). In: the trees of the machine's plan. Out: what a tree's segment starts with,
+// Inside the back end: perfect trees as one grid (emit_grid.cpp, emit_offer.cpp, emit_climb.cpp), scans too (emit_scan_grid.cpp); values in all lanes (emit_lanes.cpp). In: the trees of the machine's plan. Out: what a tree's segment starts with,
 // and the kernel bend_flat or its emulated twin.
 #pragma once
 #include "codegen/llvm/emitter.h"
