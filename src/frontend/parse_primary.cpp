@@ -104,12 +104,15 @@ Parser::NodeId Parser::no_term() {
 // `item [","] item [","] .. close`; `~ item` where allowed.
 Slice Parser::items(TokenKind end, std::string_view what, Span open, bool tildes) {
   size_t mark = scratch_.size();
-  bool plain_seen = false;
+  bool plain_seen = false, told = false, apart = true;
   while (!panic() && !at(end)) {
     if (at(TokenKind::End) || (starts_declaration() && peek().newline_before())) break;
     if (tildes && at(TokenKind::Tilde)) {
-      if (plain_seen)
-        if (auto* d = error(Code::P23, here(), "`~` after a plain argument")) d->fix = "template arguments come first";
+      // Once a list: where an opening parenthesis is lost, all of a call's template arguments follow a plain one.
+      if (plain_seen && !told) {
+        if (auto* d = error(Code::P23, here(), "`~` after a plain argument")) d->fix = apart ? "template arguments come first" : "arguments stand in parentheses: put `(` before the `~`";
+        told = true;
+      }
       Node tilde;
       tilde.kind = Kind::TildeArg;
       tilde.span = here();
@@ -121,7 +124,7 @@ Slice Parser::items(TokenKind end, std::string_view what, Span open, bool tildes
       plain_seen = true;
       scratch_.push_back(term(0));
     }
-    take(TokenKind::Comma);
+    apart = take(TokenKind::Comma);
   }
   close(end, what, open);
   return list_since(mark);

@@ -163,6 +163,8 @@ TEST_CASE("parser: errors point at the token that cannot be read") {
   CHECK(errors("def f() -> A: [0 : U32*8]") == "P17 1:24");
   CHECK(errors("def f(x: A, ~g: B) -> C: x") == "P23 1:13");
   CHECK(errors("law l: for x: A for ~y: B C") == "P23 1:21");
+  CHECK(errors("def f() -> A: g(x, ~y, ~z)") == "P23 1:20");                 // once a list
+  CHECK(errors("def f() -> A:\n  g(h~x, ~y, z))") == "P23 2:6 P28 2:16");   // a parenthesis is lost
   CHECK(errors("def f() -> IO(U32): import \"./x.rs\"") == "P24 1:28");
   CHECK(errors("@inline def f() -> A: x") == "P25 1:1");
   CHECK(errors("@unsafe type A is Data:") == "P25 1:1");
