@@ -129,15 +129,7 @@ class Inliner {
       }
       m_.nodes[before].next = call.next;
     } else {                                       // a tail call: its result is the call's
-      Node let;
-      let.kind = NodeKind::Let;
-      let.var = call.var;
-      let.expr.kind = ExprKind::Call;
-      let.expr.func = end.func;
-      let.expr.args = end.args;
-      let.span = end.span;
-      let.next = call.next;
-      m_.nodes[last] = std::move(let);
+      m_.nodes[last] = let_of_tail(end, call);
     }
     Node head = m_.nodes[copy];
     m_.nodes[id] = std::move(head);

@@ -44,4 +44,17 @@ class BodyCopier {
   std::unordered_map<uint32_t, JoinId> joins_;
 };
 
+// A copied body's tail call where the call that it replaces is not one: the same call, whose result is that of `call`, and what comes after `call` next.
+[[nodiscard]] inline Node let_of_tail(const Node& tail, const Node& call) {
+  Node let;
+  let.kind = NodeKind::Let;
+  let.var = call.var;
+  let.expr.kind = ExprKind::Call;
+  let.expr.func = tail.func;
+  let.expr.args = tail.args;
+  let.span = tail.span;
+  let.next = call.next;
+  return let;
+}
+
 }  // namespace bendc::flow

@@ -53,16 +53,7 @@ NodeId copy_of(Module& m, FuncId callee, Slice args) {
 void replace_call(Module& m, NodeId id) {
   const Node call = m.nodes[id];
   const NodeId copy = copy_of(m, call.expr.func, call.expr.args), last = end_of_straight(m, copy);
-  const Node end = m.nodes[last];
-  Node let;
-  let.kind = NodeKind::Let;
-  let.var = call.var;
-  let.expr.kind = ExprKind::Call;
-  let.expr.func = end.func;
-  let.expr.args = end.args;
-  let.span = end.span;
-  let.next = call.next;
-  m.nodes[last] = std::move(let);
+  m.nodes[last] = let_of_tail(Node(m.nodes[last]), call);
   Node head = m.nodes[copy];
   m.nodes[id] = std::move(head);
 }
