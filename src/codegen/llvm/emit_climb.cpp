@@ -223,25 +223,32 @@ void GridEmitter::keep_first(Builder& b, const Work& work, const Lanes& values, 
   else keep(b);
 }
 
-// A warp has made `done` warp-tasks; the one that completes the group gives its value. Ends the block.
-void GridEmitter::arrive(Builder& b, const Work& work, llvm::Value* done, llvm::Value* units) {
+// A warp has made `done` warp-tasks, and `has_value` when the group's value is one of them. Gives the group's value: what waits for it goes on in the next round, which sees all of this
+// one, so the warp that has the value gives it at its own end, whether the others have ended or not. Where memory is freed, or what waits goes on in the same grid, the
+// last warp does it, and all count their warp-tasks: two fences and an atomic on one word for each warp. Ends the block.
+void GridEmitter::end_group(Builder& b, const Work& work, llvm::Value* done, llvm::Value* units, llvm::Value* has_value) {
   const TypeId type = m_.flow.funcs[work.tree->func].result;
-  // Whether the last warp needs what the others have written: a first leaf's value, or memory that it frees. Without either nobody looks before the next round.
-  bool reads = m_.options.launches || !m_.layouts.of(type).leaves.empty();
-  each_owned(*work.tree, [&](TypeId param, size_t, size_t) { reads = reads || m_.layouts.of(param).counted; });
+  bool counts = m_.options.launches;
+  each_owned(*work.tree, [&](TypeId param, size_t, size_t) { counts = counts || m_.layouts.of(param).counted; });
   llvm::BasicBlock *lead = m_.block(b, "lead"), *last = m_.block(b, "last");
   sync(b);
-  if (gpu()) b.CreateCondBr(b.CreateICmpEQ(lane_, b.getInt32(0)), lead, gone_);
-  else b.CreateBr(lead);
+  llvm::Value* leads = gpu() ? b.CreateICmpEQ(lane_, b.getInt32(0)) : b.getTrue();
+  if (!counts) leads = b.CreateAnd(leads, has_value);
+  b.CreateCondBr(leads, lead, gone_);
   b.SetInsertPoint(lead);
-  if (reads) m_.device_fence(b);
-  llvm::Value* counters = b.CreateIntToPtr(field(b, m_.i64, work.control, offsetof(BendDeviceControl, counters)), m_.ptr);
-  llvm::Value* counter = b.CreateInBoundsGEP(m_.i32, counters, {b.CreateZExt(work.base, m_.i64)});
-  llvm::Value* before = m_.device_add(b, counter, done);
-  b.CreateCondBr(b.CreateICmpEQ(b.CreateAdd(before, done), units), last, gone_);
-  b.SetInsertPoint(last);
-  if (reads) m_.device_fence(b);
-  m_.store(b, b.getInt32(0), counter, 0, Region::Frame);
+  if (counts) {
+    m_.device_fence(b);
+    llvm::Value* counters = b.CreateIntToPtr(field(b, m_.i64, work.control, offsetof(BendDeviceControl, counters)), m_.ptr);
+    llvm::Value* counter = b.CreateInBoundsGEP(m_.i32, counters, {b.CreateZExt(work.base, m_.i64)});
+    llvm::Value* before = m_.device_add(b, counter, done);
+    b.CreateCondBr(b.CreateICmpEQ(b.CreateAdd(before, done), units), last, gone_);
+    b.SetInsertPoint(last);
+    m_.device_fence(b);
+    m_.store(b, b.getInt32(0), counter, 0, Region::Frame);
+  } else {
+    b.CreateBr(last);
+    b.SetInsertPoint(last);
+  }
   llvm::Value* from = result_place(b, work, b.getInt32(0));
   Leaves value;
   for (flow::Leaf leaf : m_.layouts.of(type).leaves) value.push_back(m_.load(b, m_.leaf_type(leaf.kind), from, leaf.offset, Region::Frame));

@@ -219,7 +219,7 @@ llvm::Function* GridEmitter::grid_function(const TreePlan& plan) {
 
     b.SetInsertPoint(finish);
     gone_ = over;
-    if (tree.gives_left) arrive(b, work, turns, units);
+    if (tree.gives_left) end_group(b, work, turns, units, b.CreateICmpEQ(first_unit, b.getInt32(0)));   // keep_first
     else b.CreateBr(over);
     over->moveAfter(&fn->back());
     b.SetInsertPoint(over);

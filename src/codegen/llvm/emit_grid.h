@@ -60,7 +60,7 @@ class GridEmitter {
   void give(Builder& b, const Work& work, llvm::Value* parent, flow::TypeId type, LeafSpan leaves);
   void give_whole(Builder& b, const Work& work, LeafSpan value);
   void keep_first(Builder& b, const Work& work, const Lanes& values, llvm::Value* number);
-  void arrive(Builder& b, const Work& work, llvm::Value* done, llvm::Value* units);
+  void end_group(Builder& b, const Work& work, llvm::Value* done, llvm::Value* units, llvm::Value* has_value);
   void climb(Builder& b, const Work& work, const Lanes& values, llvm::Value* first, llvm::Value* height, llvm::Value* steps);
   using LeafCall = std::function<void(Builder&, llvm::Value* lane, llvm::Function*)>;
   void staged_leaves(Builder& b, const Work& work, const MadeNodes& nodes, llvm::Value* bits, const LeafCall& leaf, llvm::BasicBlock* otherwise, llvm::BasicBlock* made);

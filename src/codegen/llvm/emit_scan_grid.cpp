@@ -359,8 +359,9 @@ llvm::Function* GridEmitter::scan_function(const TreePlan& plan) {
     llvm::BasicBlock *entry = b.GetInsertBlock(), *look = m_.block(b, "look"), *more = m_.block(b, "more"), *go = m_.block(b, "go"), *finish = m_.block(b, "finish"), *some = m_.block(b, "some");
     b.CreateBr(look);
     b.SetInsertPoint(look);
-    llvm::PHINode *done = b.CreatePHI(m_.i32, 2), *posted = b.CreatePHI(m_.i64, 2);
+    llvm::PHINode *done = b.CreatePHI(m_.i32, 2), *had_last = b.CreatePHI(m_.i1, 2), *posted = b.CreatePHI(m_.i64, 2);
     done->addIncoming(b.getInt32(0), entry);
+    had_last->addIncoming(b.getFalse(), entry);
     posted->addIncoming(b.getInt64(0), entry);
     gone_ = over;
     sync(b);
@@ -423,9 +424,8 @@ llvm::Function* GridEmitter::scan_function(const TreePlan& plan) {
     sync(b);
     look_for_failed(b);
     llvm::Value* whole = before_lanes(b, work, scan, unit, values, before);
-    llvm::Value* last = b.CreateICmpEQ(b.CreateAdd(unit, b.getInt32(1)), scan.units);
-    if (gpu()) last = b.CreateAnd(last, b.CreateICmpEQ(lane_, b.getInt32(0)));
-    when(b, last, [&](Builder& inner) { m_.store_field(inner, result, {whole}, result_place(inner, work, inner.getInt32(0)), 0); });
+    llvm::Value* is_last = b.CreateICmpEQ(b.CreateAdd(unit, b.getInt32(1)), scan.units);
+    when(b, gpu() ? b.CreateAnd(is_last, b.CreateICmpEQ(lane_, b.getInt32(0))) : is_last, [&](Builder& inner) { m_.store_field(inner, result, {whole}, result_place(inner, work, inner.getInt32(0)), 0); });
     auto second_args = [&](Builder& inner, llvm::Value* lane) {
       Leaves args = leaf(inner, second, second_root, lane);
       args[tree.base] = combined(inner, tree.op, second_root[tree.base], get(inner, before, lane)[0]);
@@ -442,6 +442,7 @@ llvm::Function* GridEmitter::scan_function(const TreePlan& plan) {
         },
         [&](Builder& part) { each_lane(part, count, [&](Builder& inner, llvm::Value* lane) { (void)call(inner, work.worker, second.leaf, second_args(inner, lane)); }); });
     done->addIncoming(b.CreateAdd(done, b.getInt32(1)), b.GetInsertBlock());
+    had_last->addIncoming(is_last, b.GetInsertBlock());
     posted->addIncoming(error, b.GetInsertBlock());
     b.CreateBr(look);
 
@@ -449,7 +450,7 @@ llvm::Function* GridEmitter::scan_function(const TreePlan& plan) {
     b.CreateCondBr(b.CreateICmpEQ(done, b.getInt32(0)), over, some);
     b.SetInsertPoint(some);
     gone_ = over;
-    arrive(b, work, done, scan.units);
+    end_group(b, work, done, scan.units, had_last);
     over->moveAfter(&fn->back());
     b.SetInsertPoint(over);
     b.CreateRet(beyond);
