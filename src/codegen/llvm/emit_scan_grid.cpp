@@ -29,6 +29,7 @@ namespace {
 constexpr uint32_t kNumberShift = 33, kWholeShift = 32;
 constexpr uint32_t kFamilyLog2 = 6, kFamily = 1u << kFamilyLog2;
 constexpr uint32_t kFamilyStrideLog2 = 4;   // words from one family's to the next: a line, since a whole family looks at it
+constexpr uint32_t kMembersShift = 40;      // of a family's total: members below it, 64 values of 32 bits in it
 constexpr uint32_t kTries = 8;              // looks for words from one look for errors to the next: all warps look at the same word for those
 
 llvm::Value* combined(Builder& b, Prim op, llvm::Value* x, llvm::Value* y) {
@@ -185,6 +186,19 @@ llvm::Value* GridEmitter::before_unit(Builder& b, const Work& work, const Scan& 
   llvm::Value *first_family = b.CreateICmpEQ(family, b.getInt32(0)), *here = at(scan.words, unit);
   auto family_at = [&](llvm::Value* index) { return at(scan.families, b.CreateShl(index, kFamilyStrideLog2)); };
   auto is_whole = [&](Builder& body, llvm::Value* word) { return body.CreateTrunc(body.CreateLShr(word, kWholeShift), m_.i1); };
+  // Sums by addition: who counts itself last in its family tells the family's sum.
+  const bool adds_up = op == Prim::U32Add;
+  if (adds_up) {
+    when(b, b.CreateAnd(lead, b.CreateICmpUGT(scan.units, b.getInt32(kFamily))), [&](Builder& body) {
+      llvm::Value* place = family_at(family);
+      llvm::Value* total = body.CreateConstInBoundsGEP1_64(m_.i64, place, 1);
+      llvm::Value* before = m_.device_add(body, total, body.CreateOr(body.CreateZExt(own, m_.i64), uint64_t{1} << kMembersShift));
+      when(body, body.CreateICmpEQ(body.CreateLShr(before, kMembersShift), body.getInt64(kFamily - 1)), [&](Builder& inner) {
+        publish(inner, scan, place, inner.CreateAdd(inner.CreateTrunc(before, m_.i32), own), first_family);
+        m_.store(inner, inner.getInt64(0), total, 0, Region::Frame);
+      });
+    });
+  }
   llvm::BasicBlock *look_near = m_.block(b, "near"), *look_far = m_.block(b, "far"), *window = m_.block(b, "window"), *told = m_.block(b, "told"), *known = m_.block(b, "known");
   b.CreateCondBr(b.CreateAnd(b.CreateICmpEQ(position, b.getInt32(0)), b.CreateNot(first_family)), look_far, look_near);
 
@@ -196,7 +210,6 @@ llvm::Value* GridEmitter::before_unit(Builder& b, const Work& work, const Scan& 
     wanted.push_back(b.CreateICmpULT(index, position));
     places.push_back(at(scan.words, b.CreateAdd(eldest, index)));
   }
-  llvm::Value* youngest = b.CreateICmpEQ(position, b.getInt32(kFamily - 1));
   auto all_there = [&](Builder& body, const Found& found) -> llvm::Value* {
     llvm::Value* there = found.there[0];
     for (size_t i = 1; i < found.there.size(); ++i) there = body.CreateAnd(there, found.there[i]);
@@ -207,39 +220,39 @@ llvm::Value* GridEmitter::before_unit(Builder& b, const Work& work, const Scan& 
     for (size_t i = 0; i < places.size(); ++i) sum = combined(b, op, sum, b.CreateSelect(wanted[i], b.CreateTrunc(found.words[i], m_.i32), identity));
     return in_all_lanes(sum);
   };
-  llvm::BasicBlock *is_youngest = m_.block(b, "youngest"), *is_other = m_.block(b, "other"), *alone = m_.block(b, "alone"), *summed = m_.block(b, "summed");
+  llvm::BasicBlock* summed = m_.block(b, "summed");
+  llvm::SmallVector<std::pair<llvm::Value*, llvm::BasicBlock*>, 3> sums;   // and where they come from
+  auto known_here = [&](llvm::Value* sum) {
+    sums.emplace_back(sum, b.GetInsertBlock());
+    b.CreateBr(summed);
+  };
   llvm::Value* families_before = family_at(b.CreateSelect(first_family, b.getInt32(0), b.CreateSub(family, b.getInt32(1))));
-  b.CreateCondBr(youngest, is_youngest, is_other);
-
-  // The youngest tells its family's sum before it waits for the families before.
-  b.SetInsertPoint(is_youngest);
-  const Found family_found = wait_for(b, work, scan, places, wanted, 0, here, all_there);
-  llvm::Value* in_family = sum_up(family_found);
-  llvm::Value* with_own = combined(b, op, in_family, own);
-  when(b, lead, [&](Builder& body) { publish(body, scan, family_at(family), with_own, first_family); });
-  b.CreateCondBr(first_family, summed, alone);
-  llvm::BasicBlock* youngest_end = b.GetInsertBlock();
-  b.SetInsertPoint(alone);
-  const Found before_family = wait_for(b, work, scan, {families_before}, {b.getTrue()}, 1, here, all_there);
-  llvm::Value* youngest_sum = combined(b, op, b.CreateTrunc(before_family.words[0], m_.i32), in_family);
-  when(b, lead, [&](Builder& body) { publish(body, scan, family_at(family), combined(body, op, youngest_sum, own), body.getTrue()); });
-  llvm::BasicBlock* alone_end = b.GetInsertBlock();
-  b.CreateBr(summed);
-
-  b.SetInsertPoint(is_other);
+  if (!adds_up) {
+    llvm::BasicBlock *is_youngest = m_.block(b, "youngest"), *is_other = m_.block(b, "other"), *alone = m_.block(b, "alone"), *whole_known = m_.block(b, "whole_known");
+    b.CreateCondBr(b.CreateICmpEQ(position, b.getInt32(kFamily - 1)), is_youngest, is_other);
+    // The youngest tells its family's sum before it waits for the families before.
+    b.SetInsertPoint(is_youngest);
+    const Found family_found = wait_for(b, work, scan, places, wanted, 0, here, all_there);
+    llvm::Value* in_family = sum_up(family_found);
+    llvm::Value* with_own = combined(b, op, in_family, own);
+    when(b, lead, [&](Builder& body) { publish(body, scan, family_at(family), with_own, first_family); });
+    b.CreateCondBr(first_family, whole_known, alone);
+    b.SetInsertPoint(whole_known);
+    known_here(in_family);
+    b.SetInsertPoint(alone);
+    const Found before_family = wait_for(b, work, scan, {families_before}, {b.getTrue()}, 1, here, all_there);
+    known_here(combined(b, op, b.CreateTrunc(before_family.words[0], m_.i32), in_family));
+    b.SetInsertPoint(is_other);
+  }
   llvm::SmallVector<llvm::Value*, 5> other_places(places.begin(), places.end()), other_wanted(wanted.begin(), wanted.end());
   other_places.push_back(families_before);
   other_wanted.push_back(b.CreateNot(first_family));
   const Found found = wait_for(b, work, scan, other_places, other_wanted, 1, here, all_there);
-  llvm::Value* other_sum = combined(b, op, b.CreateSelect(first_family, identity, b.CreateTrunc(found.words.back(), m_.i32)), sum_up(found));
-  llvm::BasicBlock* other_end = b.GetInsertBlock();
-  b.CreateBr(summed);
+  known_here(combined(b, op, b.CreateSelect(first_family, identity, b.CreateTrunc(found.words.back(), m_.i32)), sum_up(found)));
 
   b.SetInsertPoint(summed);
   llvm::PHINode* near_sum = b.CreatePHI(m_.i32, 3);
-  near_sum->addIncoming(in_family, youngest_end);
-  near_sum->addIncoming(youngest_sum, alone_end);
-  near_sum->addIncoming(other_sum, other_end);
+  for (const auto& [sum, from] : sums) near_sum->addIncoming(sum, from);
   b.CreateBr(known);
 
   // The eldest looks at the families before, from the nearest on, 32 at once.
@@ -351,7 +364,10 @@ llvm::Function* GridEmitter::scan_function(const TreePlan& plan) {
     llvm::Value* words = b.CreateIntToPtr(field(b, m_.i64, work.control, offsetof(BendDeviceControl, scans)), m_.ptr);
     llvm::Value *capacity = b.CreateZExt(field(b, m_.i32, work.control, offsetof(BendDeviceControl, warp_capacity)), m_.i64), *base = b.CreateZExt(work.base, m_.i64);
     scan.words = b.CreateInBoundsGEP(m_.i64, words, {base});
-    scan.families = b.CreateInBoundsGEP(m_.i64, words, {b.CreateAdd(capacity, base)});
+    // Families' lines are the same ones in all scans: the first word is what the family tells, the second its total so far, 0 between scans. A scan has lines if it has 64 warp-tasks.
+    llvm::Value* line = b.getInt64(1u << kFamilyStrideLog2);
+    llvm::Value* lines = b.CreateAnd(b.CreateAdd(base, b.CreateSub(line, b.getInt64(1))), b.CreateNeg(line));
+    scan.families = b.CreateInBoundsGEP(m_.i64, words, {b.CreateAdd(capacity, lines)});
     scan.next = b.CreateInBoundsGEP(m_.i32, b.CreateInBoundsGEP(m_.i64, words, {b.CreateShl(capacity, 1)}), {base});
     const Lanes values = lanes_of(b, result), before = lanes_of(b, result);
     Kept kept = plan_kept(b, tree, params, bits);
