@@ -43,8 +43,8 @@
    Scans (codegen/gpu/scan_trees.h) are groups of two trees of one depth in one pass. Their warp-tasks are of 32 leaves of either tree, and what one knows of
    its own leaves the later ones need: so warps take them in order, by the counter behind `scans` at the group's base, and none waits for one that nobody has
    begun. A warp-task leaves a word at its place in `scans`, and so do two of a family of 64 for them all, a line for each family (emit_scan_grid.cpp): number of the scan
-   << 33 | the value is that of all leaves so far << 32 | value, in one store; the number tells the words of this scan from older ones. The counter is zero between groups: each warp that works on a group asks it once too often, and the
-   last to do so clears it. In a round of this group alone each warp's first warp-task is the one of its own number, and the counter tells those beyond.
+   << 33 | the value is that of all leaves so far << 32 | value, in one store; the number tells the words of this scan from older ones. A family's line also has its total so far, where values are
+   added: members << 40 | their sum, zero between groups. The counter is zero between groups, too: each warp that works on a group asks it once too often, and the last to do so clears it. In a round of this group alone each warp's first warp-task is the one of its own number, and the counter tells those beyond.
    A group for which there is no place is written with tree BEND_TREE_NONE if its index has one, and the task forks.
 
    Heap: threads take chunks of chunk_bytes (or a larger size at once) from heap_cursor by one atomic and cut them in their
@@ -207,7 +207,7 @@ typedef struct BendDeviceControl {
   uint32_t middle_budget;                /* `budget` of middle rounds */
   uint32_t most_spread;
   uint32_t again_budget;                 /* `budget` of a sequential round that follows another one */
-  uint64_t scans;                        /* warp_capacity u64: sums of warp-tasks of scans; as many of families; as many u32: numbers given out */
+  uint64_t scans;                        /* warp_capacity u64: sums of warp-tasks of scans; as many for families, lines of 16; as many u32: numbers given out */
   uint32_t reserved5[12];
   /* line 6 */
   uint64_t groups;                       /* atomic: see BEND_GROUP_SHIFT */
