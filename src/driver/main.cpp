@@ -2,8 +2,10 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 
 #include "codegen/llvm/context.h"
@@ -50,9 +52,7 @@ void add_code_options(CLI::App* command, Options& options, const char* levels) {
   command->add_option("--cpu", options.cpu, "CPU to compile for: native, or a name such as x86-64-v3")->type_name("NAME");
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int command(int argc, char** argv) {
   std::set_new_handler(out_of_memory);
   bendc::keep_freed_memory();
   bendc::codegen::start_back_end();
@@ -78,7 +78,10 @@ int main(int argc, char** argv) {
   CLI::App* build = app.add_subcommand("build", "compile FILE to an executable");
   add_common(build, options);
   add_code_options(build, options, "optimisation level, 0 to 3 (3)");
-  build->add_option("-o", options.output, "the executable; default: FILE's name without .bend (--shared: with .so)")->type_name("PATH");
+  build
+      ->add_option("-o", options.output, "the executable; default: FILE's name without .bend (--shared: with .so)")
+      ->check(CLI::Validator([](std::string& path) { return path.empty() ? std::string("an empty name") : std::string(); }, "PATH"))
+      ->type_name("PATH");
   build->add_flag("--emulator", options.emulator, "include the device code compiled for this machine: BEND_GPU=emulate runs it");
   build
       ->add_option_function<std::vector<std::string>>(
@@ -140,3 +143,16 @@ int main(int argc, char** argv) {
   if (explain->parsed()) return bendc::command_explain(options, subject);
   return bendc::command_doc(subject);
 }
+
+// What a full disk kept from standard output is no success. A program's own output is the runtime's, which says so itself.
+int after_output(int status) {
+  const bool flushed = std::fflush(stdout) == 0;
+  const int error = errno;
+  if (flushed && std::ferror(stdout) == 0) return status;
+  std::fprintf(stderr, "bendc: standard output did not take everything: %s\n", flushed ? "an earlier write failed" : std::strerror(error));
+  return status == 0 ? bendc::kExitRefused : status;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return after_output(command(argc, argv)); }

@@ -115,15 +115,17 @@ int bend_start(const BendProgram* program, const BendOptions* options, int argc,
     if (refused) {
       status = kExitUsage;
     } else if (worker_heap_open(workers) && scheduler_open(runtime)) {
-      // A closed pipe is an error code of the write, so that sockets can answer with it.
-      struct sigaction ignore = {}, old_pipe;
+      // A closed pipe and a limit on file sizes are error codes of the write: effects answer with them, and standard output says what stopped it.
+      struct sigaction ignore = {}, old_pipe, old_limit;
       ignore.sa_handler = SIG_IGN;
       sigaction(SIGPIPE, &ignore, &old_pipe);
+      sigaction(SIGXFSZ, &ignore, &old_limit);
       FaultHandlers handlers;
       fault_handlers_install(&handlers);
       status = run(runtime);
       fault_handlers_restore(&handlers);
       sigaction(SIGPIPE, &old_pipe, nullptr);
+      sigaction(SIGXFSZ, &old_limit, nullptr);
       loop_abandon(runtime->loop);
     } else {
       status = complain("the system refuses the memory to start", 1);

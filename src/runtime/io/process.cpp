@@ -114,6 +114,7 @@ int spawn_child(ProcessJob* job, const Pipe& in, const Pipe& out, const Pipe& er
   sigemptyset(&set);
   posix_spawnattr_setsigmask(&attributes, &set);
   sigaddset(&set, SIGPIPE);
+  sigaddset(&set, SIGXFSZ);
   posix_spawnattr_setsigdefault(&attributes, &set);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   int error = posix_spawnp(child, job->arguments[0], &actions, &attributes, job->arguments, environ);
