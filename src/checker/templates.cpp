@@ -3,6 +3,8 @@
 // Example: `map(~U32, ~U32, ~(x => x + 1), xs)` mints `map~0.f : U32 -> U32` and `map~0(xs) : List<U32>`.
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "checker/typecheck.h"
 
 namespace bendc {
@@ -17,6 +19,8 @@ namespace {
 
 constexpr uint32_t kNesting = 64;
 constexpr size_t kKeyBytes = 32768;
+// Of a program, in all: 64 levels that each ask for two others are no end either. A second of checking.
+constexpr size_t kInstances = 100'000;
 // A local of the caller met in a `~` argument; checked in the empty context it is out of scope, and reported by name (C10).
 constexpr uint32_t kLocal = 0x80000000u;
 
@@ -189,6 +193,14 @@ bool Checker::instantiate(TermId ref, TermId call) {
       Diagnostic& d = report(Code::C11, span(call), fmt::format("the instances of `{}` do not come to an end", def_text(tmpl)));
       d.labels.push_back({book_.defs[tmpl].name_span, "the template"});
       d.notes.push_back(fmt::format("each instance asks for another one; {} levels are the limit", kNesting));
+      d.fix = "pass what changes from call to call as an ordinary argument";
+      return false;
+    }
+    if (instances_.size() >= kInstances) {
+      if (halted(call) || std::exchange(too_many_instances_, true)) return false;
+      Diagnostic& d = report(Code::L1, span(call), fmt::format("the program needs more than {} instances of templates", kInstances));
+      d.labels.push_back({book_.defs[tmpl].name_span, "the template whose instance is one too many"});
+      d.notes.push_back("an instance whose text asks for several new ones doubles their number with each level");
       d.fix = "pass what changes from call to call as an ordinary argument";
       return false;
     }

@@ -189,6 +189,7 @@ class Checker {
   uint32_t reported_ = 0;                  // errors in the current declaration
   size_t first_report_ = 0;                // of the current declaration
   bool halt_reported_ = false;
+  bool too_many_instances_ = false;   // reported
   std::unordered_map<std::string, core::DefId> instances_;   // by template and argument text
   std::vector<core::DefId> minting_;       // instances being checked, outermost first
   // Live self-calls of the current def: how each argument compares. Failing ones are reported when all are known.
