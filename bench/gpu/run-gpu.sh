@@ -23,7 +23,7 @@ cat "$out/doctor.txt"
 twins=
 if command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; then
   twins=1
-  (PATH=$PATH:/usr/local/cuda/bin; cd twins && bash ./build_all.sh gpu >build.log 2>&1) &
+  (PATH=$PATH:/usr/local/cuda/bin; nvcc -O3 -arch="${ARCH:-sm_90}" -o roots roots.cu; cd twins && bash ./build_all.sh gpu >build.log 2>&1) &
   builder=$!
 fi
 
@@ -39,9 +39,11 @@ small=$(./small-runs.sh rows.txt auto host sequential)
 passed=$((passed + $(grep -c '^ok ' <<<"$small"))) failed=$((failed + $(grep -c '^FAIL ' <<<"$small")))
 grep '^FAIL ' <<<"$small" >>"$out/checks.txt"
 grep -q '^ok ' <<<"$small" || check "small runs" 0 "none passed"
+[ -n "$twins" ] && wait $builder
+# The compiler's square roots and reciprocals, for every operand.
+if [ -n "$twins" ]; then roots=$(timeout 30 ./roots 2>&1) && check roots 1 || check roots 0 "$roots"; fi
 echo "checks: $passed passed, $failed failed" | tee -a "$out/checks.txt"
 
-[ -n "$twins" ] && wait $builder
 # Times: three runs of a row; its counters stand on stderr. device_us is by events, copies included; kernels_us and copies_us are those of the target's call that took
 # least, of a program that makes the call several times.
 printf 'program\twords\tresult\tcpu_result\twall_s\tdevice_us\tcall_us\trounds\ttasks\tin_bytes\tout_bytes\tkernels_us\tcopies_us\n' >"$out/times.tsv"

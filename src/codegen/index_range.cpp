@@ -157,6 +157,7 @@ class LoopAnalysis {
             if (index == params_[k] || (positive && is_increment(index, params_[k]))) {
               bool& last = wanted_[{k, *o}];
               last = last || !positive || index != params_[k];
+              ahead_ = ahead_ || index != params_[k];
               marked_.push_back(id);
             }
       }
@@ -186,6 +187,57 @@ class LoopAnalysis {
     return emit(out, type, e, name);
   }
 
+  NodeId jump(JoinId to, const std::vector<VarId>& args) {
+    Node n;
+    n.kind = NodeKind::Jump;
+    n.join = to;
+    n.args = m_.var_lists.add(args);
+    n.span = m_.nodes[join_node_].span;
+    return m_.nodes.add(std::move(n));
+  }
+
+  // Whether the counter is only counted down: another number of iterations is no other meaning. Nothing is done before the head's switch looks at it.
+  bool counts_only() const {
+    if (m_.nodes[join_node_].body != head_switch_) return false;
+    const VarId counter = params_[*counter_];
+    bool only = true;
+    each_node(m_, m_.nodes[join_node_].body, [&](NodeId id) {
+      const Node& n = m_.nodes[id];
+      auto uses = [&](VarId v) { only = only && v != counter; };
+      if (id != head_switch_ && n.subject.valid()) uses(n.subject);
+      for (VarId v : m_.list(n.args)) uses(v);
+      if (n.kind == NodeKind::Let && !is_decrement(n.var, counter))
+        for (VarId v : m_.list(n.expr.args)) uses(v);
+    });
+    return only;
+  }
+
+  // In the copy: where the count ends, the loop as it was goes on with the iterations that are left, if there are any.
+  void go_on_slowly(const BodyCopier& copier, std::vector<VarId>& fast_params, TypeId nat) {
+    const VarId left = m_.vars.add(Var{nat, "left"});
+    std::vector<VarId> slow = fast_params;
+    slow[*counter_] = left;
+    fast_params.push_back(left);
+    for (NodeId id : jumps_) {
+      Node& copy = m_.nodes[copier.node_copy.at(id.index)];
+      std::vector<VarId> args(m_.list(copy.args).begin(), m_.list(copy.args).end());
+      args.push_back(left);
+      copy.args = m_.var_lists.add(args);
+    }
+    const NodeId head = copier.node_copy.at(head_switch_.index);
+    for (size_t i = 0; i < m_.nodes[head].arms.size(); ++i) {
+      if (m_.nodes[head].arms[i].value != 0) continue;
+      Node ended;
+      ended.kind = NodeKind::Switch;
+      ended.subject = left;
+      ended.arms = {Arm{0, m_.nodes[head].arms[i].body}};
+      ended.other = jump(join_, slow);
+      ended.span = m_.nodes[head].span;
+      const NodeId id = m_.nodes.add(std::move(ended));
+      m_.nodes[head].arms[i].body = id;
+    }
+  }
+
   void version(const Node& join) {
     BodyCopier copier(m_);
     const JoinId fast = m_.new_join();
@@ -205,11 +257,18 @@ class LoopAnalysis {
     for (const auto& [key, _] : wanted_)
       for (NodeId id : increments_[key.first]) m_.nodes[copier.node_copy.at(id.index)].expr.in_range = true;
 
+    const bool split = ahead_ && counts_only();
     Type enum2{TypeKind::Enum};
     enum2.count = 2;
     const TypeId boolean = m_.intern(enum2), nat = m_.intern(Type{TypeKind::Nat}), u32 = m_.intern(Type{TypeKind::U32});
     std::vector<Node> test;
-    VarId all;
+    VarId all, all_inside, most;   // most: iterations whose slots are all there
+    auto both = [&](VarId x, VarId y) { return x.valid() ? prim(test, boolean, Prim::BoolAnd, {x, y}, "in_range") : y; };
+    auto one = [&] {
+      Expr e;
+      e.imm = 1;
+      return emit(test, nat, e, "c");
+    };
     for (const auto& [key, last] : wanted_) {
       const auto& [k, o] = key;
       VarId array = initial_[o.param];
@@ -223,37 +282,46 @@ class LoopAnalysis {
       const VarId mask = prim(test, u32, Prim::ArrayMask, {array}, "mask");
       const VarId inside = prim(test, boolean, Prim::U32IsLe, {initial_[k], mask}, "inside");
       const VarId room = prim(test, nat, Prim::NatSub, {prim(test, nat, Prim::U32ToNat, {mask}, "mask"), prim(test, nat, Prim::U32ToNat, {initial_[k]}, "from")}, "room");
-      VarId beyond = initial_[*counter_];
-      if (!last) {
-        Expr one;
-        one.imm = 1;
-        beyond = prim(test, nat, Prim::NatSub, {beyond, emit(test, nat, one, "c")}, "beyond");
+      if (split) {
+        const VarId fit = last ? room : prim(test, nat, Prim::NatAdd, {room, one()}, "fit");
+        all_inside = both(all_inside, inside);
+        most = most.valid() ? prim(test, nat, Prim::NatMin, {most, fit}, "most") : fit;
+        continue;
       }
+      const VarId beyond = last ? initial_[*counter_] : prim(test, nat, Prim::NatSub, {initial_[*counter_], one()}, "beyond");
       const VarId short_of = prim(test, boolean, Prim::NatIsLt, {room, beyond}, "short");
-      const VarId ok = prim(test, boolean, Prim::BoolAnd, {inside, prim(test, boolean, Prim::BoolNot, {short_of}, "fits")}, "in_range");
-      all = all.valid() ? prim(test, boolean, Prim::BoolAnd, {all, ok}, "in_range") : ok;
+      all = both(all, prim(test, boolean, Prim::BoolAnd, {inside, prim(test, boolean, Prim::BoolNot, {short_of}, "fits")}, "in_range"));
     }
-    auto jump = [&](JoinId to) {
-      Node n;
-      n.kind = NodeKind::Jump;
-      n.join = to;
-      n.args = m_.var_lists.add(initial_);
-      n.span = join.span;
-      return m_.nodes.add(std::move(n));
-    };
+    std::vector<VarId> fast_initial = initial_;
+    if (split) {
+      all = all_inside;
+      const VarId left = prim(test, nat, Prim::NatSub, {initial_[*counter_], most}, "left");
+      fast_initial[*counter_] = prim(test, nat, Prim::NatSub, {initial_[*counter_], left}, "count");
+      fast_initial.push_back(left);
+      go_on_slowly(copier, fast_params, nat);
+      fast_join.vars = m_.var_lists.add(fast_params);
+    }
     Node choose;
     choose.kind = NodeKind::Case;
     choose.subject = all;
-    choose.arms = {Arm{0, jump(join_)}, Arm{1, jump(fast)}};
+    choose.arms = {Arm{0, jump(join_, initial_)}, Arm{1, jump(fast, fast_initial)}};
     choose.span = join.span;
     NodeId next = m_.nodes.add(std::move(choose));
     for (size_t i = test.size(); i-- > 0;) {
       test[i].next = next;
       next = m_.nodes.add(test[i]);
     }
-    m_.nodes[join_node_].next = next;
-    fast_join.next = join_node_;
-    m_.funcs[func_].body = m_.nodes.add(std::move(fast_join));
+    // The loop as it was is declared first where the copy goes on there.
+    NodeId outer = join_node_;
+    if (split) {
+      fast_join.next = next;
+      m_.nodes[join_node_].next = m_.nodes.add(std::move(fast_join));
+    } else {
+      m_.nodes[join_node_].next = next;
+      fast_join.next = join_node_;
+      outer = m_.nodes.add(std::move(fast_join));
+    }
+    m_.funcs[func_].body = outer;
   }
 
   Module& m_;
@@ -268,6 +336,7 @@ class LoopAnalysis {
   NodeId head_switch_;
   std::vector<uint32_t> indices_;
   std::map<std::pair<uint32_t, Origin>, bool> wanted_;   // true: the slot at index + counter too, else those before it
+  bool ahead_ = false;                                   // an access at the next index
   std::vector<NodeId> marked_;
   std::map<uint32_t, std::vector<NodeId>> increments_;
 };

@@ -47,3 +47,17 @@ TEST_CASE("an index that does not walk keeps its mask") {
   CHECK(count(out, "loop j") == 1);
   CHECK(count(out, "in_range") == 0);
 }
+
+TEST_CASE("one slot ahead: the copy goes as far as the slots go, unless the counter is looked at") {
+  const char* ahead =
+      "fn @sum(%n: nat, %j: u32, %s: u32, %x: u32, %a: array u32) -> u32 { switch %n { 0 => { ret %s } else => { let %p: nat = nat.pred(%n) let %q: u32 = u32.inc(%j) "
+      "let %t: u32 = u32.add(%s, %x) let %g: struct{array u32, u32} = array.get(%a, %q) let %b: array u32 = get 0(%g) let %y: u32 = get 1(%g) tail @sum(%p, %q, %t, %y, %b) } } }";
+  std::string out = run(ahead);
+  CHECK(count(out, "switch %left") == 1);
+  CHECK(count(out, "loop j") == 2);
+  std::string looked(ahead);
+  looked.replace(looked.find("u32.add(%s, %x)"), 15, "u32.from_nat(%n)");
+  out = run(looked.c_str());
+  CHECK(count(out, "switch %left") == 0);
+  CHECK(count(out, "loop j") == 2);
+}

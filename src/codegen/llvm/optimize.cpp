@@ -11,6 +11,7 @@
 #include "codegen/llvm/machine.h"
 #include "codegen/llvm/sanitize.h"
 #include "codegen/llvm/sign_shift.h"
+#include "codegen/llvm/straight_roots.h"
 #include "codegen/llvm/tiles.h"
 #include "codegen/llvm/unroll_recursion.h"
 #include "codegen/llvm/wide_frames.h"
@@ -64,8 +65,11 @@ std::string optimize_device(IrModule& module, const Machine& machine, int level)
   if (!problem.empty()) return problem;
   const bool kept = find_tiles(*module.module) != nullptr;
   coalesce_loops(*module.module, BEND_BLOCK_THREADS);
+  request_unrolling(*module.module);
   problem = run_pipeline(module, machine, kAfterCoalescing);
-  return problem.empty() && kept ? run_pipeline(module, machine, kWiden) : problem;
+  if (problem.empty() && kept) problem = run_pipeline(module, machine, kWiden);
+  straight_roots(*module.module);
+  return problem;
 }
 
 }  // namespace
