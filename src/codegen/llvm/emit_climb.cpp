@@ -91,6 +91,10 @@ void GridEmitter::go_on(Builder& b, const Work& work, llvm::Value* waiting) {
   index->addIncoming(b.getInt32(0), only);
   index->addIncoming(asked, ask);
   m_.store(b, waiting, b.CreateInBoundsGEP(m_.i64, list, {b.CreateZExt(index, m_.i64)}), 0, Region::Frame);
+  when(b, b.CreateICmpULT(index, b.getInt32(BEND_STEP_TASKS)), [&](Builder& inner) {
+    llvm::Value* firsts = inner.CreateConstGEP1_64(m_.i8, work.control, offsetof(BendDeviceControl, first_resumes));
+    m_.store(inner, waiting, inner.CreateInBoundsGEP(m_.i64, firsts, {inner.CreateZExt(index, m_.i64)}), 0, Region::Frame);
+  });
   b.CreateBr(gone_);
 }
 

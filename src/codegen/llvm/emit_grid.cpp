@@ -292,8 +292,8 @@ llvm::Function* GridEmitter::kernel() {
   b.SetInsertPoint(none);
   b.CreateRetVoid();
   b.SetInsertPoint(some);
-  llvm::Value* own_record = nullptr;
-  llvm::Value* worker = m_.open_device_thread(b, control, records, thread, own_record);
+  const ModuleEmitter::ThreadRecord own = m_.load_thread_record(b, records, thread);
+  llvm::Value* worker = m_.open_device_thread(b, control, own);
   llvm::BasicBlock* entry = b.GetInsertBlock();
   b.CreateBr(next);
 
@@ -341,7 +341,7 @@ llvm::Function* GridEmitter::kernel() {
   unit->addIncoming(next_unit, b.GetInsertBlock());
   b.CreateBr(next);
   b.SetInsertPoint(done);
-  m_.close_device_thread(b, worker, own_record);
+  m_.close_device_thread(b, worker, own.place);
   b.CreateRetVoid();
   return kernel;
 }

@@ -14,31 +14,32 @@ namespace bendc::codegen {
 // log2 of the distance of a thread record's words, in words.
 uint32_t ModuleEmitter::device_record_shift() const { return options.target == TargetKind::Device && !options.launches ? BEND_LANE_BITS : 0; }
 
-llvm::Value* ModuleEmitter::open_device_thread(Builder& b, llvm::Value* control, llvm::Value* records, llvm::Value* thread, llvm::Value*& own_record) {
+ModuleEmitter::ThreadRecord ModuleEmitter::load_thread_record(Builder& b, llvm::Value* records, llvm::Value* thread) {
+  const uint32_t shift = device_record_shift();
+  llvm::Value* warp = b.CreateMul(b.CreateZExt(b.CreateLShr(thread, shift), i64), llvm::ConstantInt::get(i64, sizeof(BendDeviceThread) << shift));
+  llvm::Value* lane = b.CreateMul(b.CreateZExt(b.CreateAnd(thread, (1u << shift) - 1), i64), llvm::ConstantInt::get(i64, 8));
+  llvm::Value* place = b.CreateIntToPtr(b.CreateAdd(b.CreateAdd(records, warp), lane), ptr);
+  return {place, load_early(b, i64, place, offsetof(BendDeviceThread, bump) << shift), load_early(b, i64, place, offsetof(BendDeviceThread, limit) << shift)};
+}
+
+// Stores only: to ptxas each may be what a load behind it reads, so what the thread needs from memory at its start is loaded before.
+llvm::Value* ModuleEmitter::open_device_thread(Builder& b, llvm::Value* control, const ThreadRecord& own) {
   llvm::BasicBlock& top = b.GetInsertBlock()->getParent()->getEntryBlock();
   Builder entry(&top, top.begin());
   llvm::AllocaInst* worker = entry.CreateAlloca(i8, number(kDeviceWorkerBytes));
   worker->setAlignment(llvm::Align(8));
-  const uint32_t shift = device_record_shift();
-  llvm::Value* warp = b.CreateMul(b.CreateZExt(b.CreateLShr(thread, shift), i64), llvm::ConstantInt::get(i64, sizeof(BendDeviceThread) << shift));
-  llvm::Value* lane = b.CreateMul(b.CreateZExt(b.CreateAnd(thread, (1u << shift) - 1), i64), llvm::ConstantInt::get(i64, 8));
-  llvm::Value* own = b.CreateAdd(b.CreateAdd(records, warp), lane);
-  own_record = b.CreateIntToPtr(own, ptr);
-  // The loads before the stores: to ptxas each store may be what the next load reads, so it keeps their order, and a thread stops at the first word that has not come.
-  llvm::Value* bump = load(b, i64, own_record, offsetof(BendDeviceThread, bump) << shift, Region::Frame);
-  llvm::Value* limit = load(b, i64, own_record, offsetof(BendDeviceThread, limit) << shift, Region::Frame);
   store(b, b.CreatePtrToInt(control, i64), worker, kDeviceWorkerControl, Region::Frame);
-  store(b, own, worker, kDeviceWorkerThread, Region::Frame);
+  store(b, b.CreatePtrToInt(own.place, i64), worker, kDeviceWorkerThread, Region::Frame);
   store(b, llvm::ConstantInt::get(i64, 0), worker, kDeviceWorkerGoesOn, Region::Frame);
-  store(b, bump, worker, kDeviceWorkerBump, Region::Frame);
-  store(b, limit, worker, kDeviceWorkerLimit, Region::Frame);
+  store(b, own.bump, worker, kDeviceWorkerBump, Region::Frame);
+  store(b, own.limit, worker, kDeviceWorkerLimit, Region::Frame);
   return worker;
 }
 
-void ModuleEmitter::close_device_thread(Builder& b, llvm::Value* worker, llvm::Value* own_record) {
+void ModuleEmitter::close_device_thread(Builder& b, llvm::Value* worker, llvm::Value* place) {
   const uint32_t shift = device_record_shift();
-  store(b, load(b, i64, worker, kDeviceWorkerBump, Region::Frame), own_record, offsetof(BendDeviceThread, bump) << shift, Region::Frame);
-  store(b, load(b, i64, worker, kDeviceWorkerLimit, Region::Frame), own_record, offsetof(BendDeviceThread, limit) << shift, Region::Frame);
+  store(b, load(b, i64, worker, kDeviceWorkerBump, Region::Frame), place, offsetof(BendDeviceThread, bump) << shift, Region::Frame);
+  store(b, load(b, i64, worker, kDeviceWorkerLimit, Region::Frame), place, offsetof(BendDeviceThread, limit) << shift, Region::Frame);
 }
 
 llvm::Value* ModuleEmitter::control_field(Builder& b, llvm::Type* type, llvm::Value* control, size_t offset) {
@@ -73,12 +74,26 @@ llvm::Value* ModuleEmitter::are_tasks_taken(Builder& b, llvm::Value* worker) {
   return b.CreateICmpUGE(taken, load(b, i32, worker, kDeviceWorkerEnd, Region::Frame));
 }
 
-llvm::Value* ModuleEmitter::load_early(Builder& b, llvm::Type* type, llvm::Value* control, size_t offset) {
-  if (options.target != TargetKind::Device) return control_field(b, type, control, offset);
+llvm::Value* ModuleEmitter::load_early(Builder& b, llvm::Type* type, llvm::Value* base, size_t offset) { return load_early(b, type, base, offset, 1)[0]; }
+
+Leaves ModuleEmitter::load_early(Builder& b, llvm::Type* type, llvm::Value* base, size_t offset, uint32_t count) {
+  Leaves out;
+  if (options.target != TargetKind::Device) {
+    for (uint32_t i = 0; i < count; ++i) out.push_back(control_field(b, type, base, offset + i * (type->getIntegerBitWidth() / 8)));
+    return out;
+  }
   const bool wide = type == i64;
-  llvm::FunctionType* form = llvm::FunctionType::get(type, {i64}, false);
-  llvm::Value* address = b.CreatePtrToInt(b.CreateConstGEP1_64(i8, control, offset), i64);
-  return b.CreateCall(llvm::InlineAsm::get(form, wide ? "ld.global.b64 $0, [$1];" : "ld.global.b32 $0, [$1];", wide ? "=l,l" : "=r,l", true), {address});
+  llvm::Value* address = b.CreatePtrToInt(b.CreateConstGEP1_64(i8, base, offset), i64);
+  std::string to, constraints;
+  for (uint32_t i = 0; i < count; ++i) {
+    to += (i ? ", $" : "$") + std::to_string(i);
+    constraints += wide ? "=l," : "=r,";
+  }
+  std::string text = "ld.global" + (count > 1 ? ".v" + std::to_string(count) : "") + (wide ? ".b64 " : ".b32 ") + (count > 1 ? "{" + to + "}" : to) + ", [$" + std::to_string(count) + "];";
+  llvm::Type* result = count > 1 ? static_cast<llvm::Type*>(llvm::StructType::get(context, llvm::SmallVector<llvm::Type*, 4>(count, type))) : type;
+  llvm::Value* loaded = b.CreateCall(llvm::InlineAsm::get(llvm::FunctionType::get(result, {i64}, false), text, constraints + "l", true), {address});
+  for (uint32_t i = 0; i < count; ++i) out.push_back(count > 1 ? b.CreateExtractValue(loaded, i) : loaded);
+  return out;
 }
 
 // The thread's next task of the round; to `none` when there is none, or some thread has failed.
@@ -99,7 +114,7 @@ void ModuleEmitter::take_next_task(Builder& b, llvm::Value* worker, llvm::Value*
   } else {
     index = b.CreateAdd(index, stride);
     store(b, index, worker, kDeviceWorkerIndex, Region::Frame);
-    some = b.CreateICmpULT(index, control_field(b, i32, control, offsetof(BendDeviceControl, in_count)));
+    some = b.CreateICmpULT(index, load(b, i32, worker, kDeviceWorkerEnd, Region::Frame));
   }
   b.CreateCondBr(some, look, none);
   b.SetInsertPoint(look);
@@ -146,57 +161,13 @@ void ModuleEmitter::begin_kernel(Builder& b, bool starts_next) {
   text(BEND_OVERLAP_WAIT);
 }
 
-// In a step the block that is alone ends the round before, by its first thread; to `none` where its tasks are to wait.
-void ModuleEmitter::begin_step(Builder& b, llvm::Value* control, llvm::Value* way, llvm::Value* steps, llvm::BasicBlock* none) {
-  static_assert(BEND_BLOCK_THREADS >> BEND_LANE_BITS == BEND_STEP_TASKS);
-  llvm::BasicBlock *step = block(b, "step"), *lead = block(b, "lead"), *meet = block(b, "meet"), *runs = block(b, "runs");
-  b.CreateCondBr(steps, step, runs);
-  b.SetInsertPoint(step);
-  // The blocks of what follows take their places: this one leaves them all but its own.
-  b.CreateCall(llvm::InlineAsm::get(llvm::FunctionType::get(void_type, false), BEND_OVERLAP_START, "~{memory}", true));
-  b.CreateCondBr(b.CreateICmpEQ(b.CreateIntrinsic(i32, llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {}), number(0)), lead, meet);
-  b.SetInsertPoint(lead);
-  b.CreateCall(step_, {control, b.CreateZExt(b.CreateICmpEQ(way, number(BEND_STEP_NEXT)), i32)})->setCallingConv(step_->getCallingConv());
-  b.CreateBr(meet);
-  b.SetInsertPoint(meet);
-  b.CreateIntrinsic(void_type, llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_all, {number(0)});
-  b.CreateCondBr(b.CreateICmpNE(control_field(b, i32, control, offsetof(BendDeviceControl, waits)), number(0)), none, runs);
-  b.SetInsertPoint(runs);
-}
-
-// What one thread does in a round. A lane whose task has ended takes the next one inside the machine's loop; in a loop around that it would wait
-// until the tasks of all lanes have ended. Where segments loop, it does wait: lanes that begin their tasks together walk their arrays together
-// (coalesce_loops).
-llvm::Function* ModuleEmitter::emit_round() {
+// A round of the whole grid, or of the emulator: which task is the thread's first, and which it can take later. Threads that have none go to `none`.
+ModuleEmitter::RoundStart ModuleEmitter::begin_wide(Builder& b, llvm::Value* control, llvm::Value* thread, llvm::Value* threads, llvm::BasicBlock* none) {
   const bool gpu = options.target == TargetKind::Device;
-  const bool together = options.gpu->plan->loops, on_request = tasks_on_request();
-  llvm::Function* machine = emit_machine(!together);
-  llvm::SmallVector<llvm::Type*, 3> params{ptr, i32};
-  if (!gpu) params.push_back(i32);
-  llvm::Function* round = llvm::Function::Create(llvm::FunctionType::get(void_type, params, false), gpu ? llvm::GlobalValue::ExternalLinkage : llvm::GlobalValue::InternalLinkage,
-                                                 gpu ? BEND_KERNEL_NAME : "bend.emulated_round", ir);
-  mark_function(round);
-  Builder b(llvm::BasicBlock::Create(context, "entry", round));
-  llvm::BasicBlock* none = llvm::BasicBlock::Create(context, "none", round);
-  llvm::Value *control = round->getArg(0), *steps = nullptr, *thread = nullptr, *threads = nullptr;
-  if (gpu) {
-    round->setCallingConv(llvm::CallingConv::PTX_Kernel);
-    round->addFnAttr("nvvm.maxntid", std::to_string(BEND_BLOCK_THREADS));
-    begin_kernel(b, false);
-    steps = b.CreateICmpNE(round->getArg(1), number(BEND_STEP_NONE));
-    begin_step(b, control, round->getArg(1), steps, none);
-    auto special = [&](llvm::Intrinsic::ID id) { return b.CreateIntrinsic(i32, id, {}); };
-    llvm::Value* size = number(BEND_BLOCK_THREADS);
-    thread = b.CreateAdd(b.CreateMul(special(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x), size), special(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x));
-    threads = b.CreateMul(special(llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x), size);
-  } else {
-    thread = round->getArg(1);
-    threads = round->getArg(2);
-  }
   llvm::Value* in_count = control_field(b, i32, control, offsetof(BendDeviceControl, in_count));
   llvm::Value* records = load_early(b, i64, control, offsetof(BendDeviceControl, threads));
-  llvm::Value *index = thread, *stride = threads, *end = nullptr, *has_task = nullptr;
-  if (on_request && gpu) {
+  llvm::Value *index = thread, *stride = threads, *end = in_count, *has_task = nullptr;
+  if (tasks_on_request() && gpu) {
     // Each warp of the grid begins with 2^narrow tasks, 32 at most: a narrow round has one in each warp, which goes its own way. The thread that begins
     // with task i has record i: no other has, and a round narrower than the grid uses the records below its width.
     llvm::Value *lane = b.CreateAnd(thread, BEND_LANES - 1), *block_index = b.CreateUDiv(thread, number(BEND_BLOCK_THREADS)), *blocks = b.CreateUDiv(threads, number(BEND_BLOCK_THREADS));
@@ -222,49 +193,120 @@ llvm::Function* ModuleEmitter::emit_round() {
     b.CreateIntrinsic(void_type, llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_all, {number(0)});
   } else {
     llvm::Value* spread = control_field(b, i32, control, offsetof(BendDeviceControl, spread));
-    // In a step a warp each.
-    if (gpu) spread = b.CreateSelect(steps, number(BEND_LANE_BITS), spread);
     index = b.CreateLShr(thread, spread);
     stride = b.CreateLShr(threads, spread);
-    end = b.CreateBinaryIntrinsic(llvm::Intrinsic::usub_sat, in_count, stride);
+    if (tasks_on_request()) end = b.CreateBinaryIntrinsic(llvm::Intrinsic::usub_sat, in_count, stride);
     has_task = b.CreateAnd(b.CreateICmpEQ(b.CreateShl(index, spread), thread), b.CreateICmpULT(index, in_count));
   }
   // Most threads of a narrow round have nothing to do and touch nothing. Those that have something lie apart: one lane of a warp for each task
   // goes through its segments alone, where 32 lanes in 10 segments would take 10 turns each.
   llvm::BasicBlock* some = block(b, "some");
   b.CreateCondBr(has_task, some, none);
-  b.SetInsertPoint(none);
-  b.CreateRetVoid();
   b.SetInsertPoint(some);
-  llvm::Value* mode = control_field(b, i32, control, offsetof(BendDeviceControl, mode));
-  llvm::Value* budget = control_field(b, i32, control, offsetof(BendDeviceControl, budget));
-  llvm::Value* own_record = nullptr;
-  llvm::Value* worker = open_device_thread(b, control, records, thread, own_record);
+  RoundStart out;
+  out.index = index;
+  out.stride = stride;
+  out.end = end;
+  out.mode = control_field(b, i32, control, offsetof(BendDeviceControl, mode));
+  out.budget = control_field(b, i32, control, offsetof(BendDeviceControl, budget));
+  out.own = load_thread_record(b, records, thread);
+  out.first = gpu && tasks_on_request() ? thread : index;
+  return out;
+}
+
+// What one thread does in a round. A lane whose task has ended takes the next one inside the machine's loop; in a loop around that it would wait
+// until the tasks of all lanes have ended. Where segments loop, it does wait: lanes that begin their tasks together walk their arrays together
+// (coalesce_loops).
+llvm::Function* ModuleEmitter::emit_round() {
+  const bool gpu = options.target == TargetKind::Device;
+  const bool together = options.gpu->plan->loops;
+  llvm::Function* machine = emit_machine(!together);
+  llvm::SmallVector<llvm::Type*, 3> params{ptr, i32};
+  if (!gpu) params.push_back(i32);
+  llvm::Function* round = llvm::Function::Create(llvm::FunctionType::get(void_type, params, false), gpu ? llvm::GlobalValue::ExternalLinkage : llvm::GlobalValue::InternalLinkage,
+                                                 gpu ? BEND_KERNEL_NAME : "bend.emulated_round", ir);
+  mark_function(round);
+  Builder b(llvm::BasicBlock::Create(context, "entry", round));
+  llvm::BasicBlock* none = llvm::BasicBlock::Create(context, "none", round);
+  Builder(none).CreateRetVoid();
+  llvm::Value* control = round->getArg(0);
+  RoundStart start, step;
+  llvm::BasicBlock *some = nullptr, *wide_from = nullptr, *step_from = nullptr;
+  if (gpu) {
+    round->setCallingConv(llvm::CallingConv::PTX_Kernel);
+    round->addFnAttr("nvvm.maxntid", std::to_string(BEND_BLOCK_THREADS));
+    begin_kernel(b, false);
+    some = block(b, "begin");
+    llvm::BasicBlock *narrow = block(b, "step"), *wide = block(b, "wide");
+    b.CreateCondBr(b.CreateICmpNE(round->getArg(1), number(BEND_STEP_NONE)), narrow, wide);
+    b.SetInsertPoint(narrow);
+    step = begin_step(b, control, round->getArg(1), none);
+    step_from = b.GetInsertBlock();
+    b.CreateBr(some);
+    b.SetInsertPoint(wide);
+    auto special = [&](llvm::Intrinsic::ID id) { return b.CreateIntrinsic(i32, id, {}); };
+    llvm::Value* size = number(BEND_BLOCK_THREADS);
+    llvm::Value* thread = b.CreateAdd(b.CreateMul(special(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x), size), special(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x));
+    start = begin_wide(b, control, thread, b.CreateMul(special(llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x), size), none);
+    wide_from = b.GetInsertBlock();
+    b.CreateBr(some);
+    b.SetInsertPoint(some);
+    auto either = [&](llvm::Value* of_wide, llvm::Value* of_step) {
+      llvm::PHINode* phi = b.CreatePHI(of_wide->getType(), 2);
+      phi->addIncoming(of_wide, wide_from);
+      phi->addIncoming(of_step, step_from);
+      return phi;
+    };
+    start.index = either(start.index, step.index);
+    start.stride = either(start.stride, step.stride);
+    start.end = either(start.end, step.end);
+    start.mode = either(start.mode, step.mode);
+    start.budget = either(start.budget, step.budget);
+    start.own = {either(start.own.place, step.own.place), either(start.own.bump, step.own.bump), either(start.own.limit, step.own.limit)};
+    auto of_step = [&](llvm::Value* value) { return either(llvm::PoisonValue::get(value->getType()), value); };
+    step.task = of_step(step.task);
+    for (llvm::Value*& word : step.head) word = of_step(word);
+    step.resumes = of_step(step.resumes);
+    start.first = either(start.first, llvm::PoisonValue::get(i32));
+  } else {
+    start = begin_wide(b, control, round->getArg(1), round->getArg(2), none);
+  }
+  llvm::Value* worker = open_device_thread(b, control, start.own);
   Builder top(&round->getEntryBlock(), round->getEntryBlock().begin());
   llvm::AllocaInst* state = top.CreateAlloca(state_type());
   open_stack(b, state);
-  llvm::Value* most = b.CreateSelect(b.CreateICmpEQ(mode, number(BEND_MODE_PARALLEL)), number(0), number(kNoBudget));
-  store(b, mode, worker, kDeviceWorkerMode, Region::Frame);
-  store(b, b.CreateSelect(b.CreateICmpEQ(budget, number(0)), most, budget), worker, kDeviceWorkerBudget, Region::Frame);
+  llvm::Value* most = b.CreateSelect(b.CreateICmpEQ(start.mode, number(BEND_MODE_PARALLEL)), number(0), number(kNoBudget));
+  store(b, start.mode, worker, kDeviceWorkerMode, Region::Frame);
+  store(b, b.CreateSelect(b.CreateICmpEQ(start.budget, number(0)), most, start.budget), worker, kDeviceWorkerBudget, Region::Frame);
   store(b, number(0), worker, kDeviceWorkerLevels, Region::Frame);
-  store(b, on_request ? index : b.CreateSub(index, stride), worker, kDeviceWorkerIndex, Region::Frame);
-  store(b, stride, worker, kDeviceWorkerStride, Region::Frame);
-  store(b, end, worker, kDeviceWorkerEnd, Region::Frame);
+  store(b, start.index, worker, kDeviceWorkerIndex, Region::Frame);
+  store(b, start.stride, worker, kDeviceWorkerStride, Region::Frame);
+  store(b, start.end, worker, kDeviceWorkerEnd, Region::Frame);
   set_state(b, state, kStateSegment, number(BEND_SEGMENT_NONE));
   set_state(b, state, kStateLeft, number(0));
-  if (together) {
-    llvm::BasicBlock *next = block(b, "next"), *done = block(b, "done");
-    b.CreateBr(next);
-    b.SetInsertPoint(next);
-    take_next_task(b, worker, state, done);
-    b.CreateCall(machine, {worker, state});
-    b.CreateBr(next);
-    b.SetInsertPoint(done);
-  } else {
-    if (on_request) begin_task(b, worker, state, gpu ? thread : index);
-    b.CreateCall(machine, {worker, state});
+  llvm::BasicBlock *run = block(b, "machine"), *next = block(b, "next"), *done = block(b, "done");
+  if (gpu) {
+    llvm::BasicBlock *of_step = block(b, "step_task"), *of_wide = block(b, "wide_task");
+    b.CreateCondBr(b.CreateICmpNE(round->getArg(1), number(BEND_STEP_NONE)), of_step, of_wide);
+    b.SetInsertPoint(of_step);
+    begin_step_task(b, worker, state, step);
+    b.CreateBr(run);
+    b.SetInsertPoint(of_wide);
   }
-  close_device_thread(b, worker, own_record);
+  begin_task(b, worker, state, start.first);
+  b.CreateBr(run);
+  b.SetInsertPoint(run);
+  b.CreateCall(machine, {worker, state});
+  b.CreateBr(next);
+  b.SetInsertPoint(next);
+  if (together) {
+    take_next_task(b, worker, state, done);
+    b.CreateBr(run);
+  } else {
+    b.CreateBr(done);
+  }
+  b.SetInsertPoint(done);
+  close_device_thread(b, worker, start.own.place);
   b.CreateRetVoid();
   return round;
 }

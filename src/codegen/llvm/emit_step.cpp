@@ -1,70 +1,133 @@
 // Steps: narrow rounds, of which the first block of bend_round does all, and what bend_flip does before as well (device_abi.h). The twin of the code here is step() in
 // runtime/gpu/rounds.h; the emulator runs both after every round and compares.
+//
+// One thread of a step is all that happens between two grids, so it waits for memory as rarely as may be: once for the control block, once for its task's record
+// beside its own. What the block's first thread has read and made of the control block all of them take from shared memory.
+#include <llvm/IR/InlineAsm.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
+
 #include <cstddef>
 
+#include "codegen/gpu/machine_plan.h"
+#include "codegen/llvm/device.h"
 #include "codegen/llvm/emitter.h"
 #include "runtime/gpu/device_abi.h"
 
 namespace bendc::codegen {
 
+namespace {
+// Of the record in shared memory; kCount 0: nothing runs in this step.
+enum StepStart : unsigned { kCount, kMode, kBudget, kResumes, kInQueue, kThreads, kFirstResumes };
+constexpr uint32_t kSector = 32, kRecordBytes = 128;   // what a load brings to the cache, and what most records have
+}  // namespace
+
+llvm::Value* ModuleEmitter::step_start(Builder& b, unsigned field) {
+  constexpr unsigned kShared = 3;
+  if (!step_start_) {
+    llvm::Type* type = llvm::StructType::create(context, {i32, i32, i32, i32, i64, i64, llvm::ArrayType::get(i64, BEND_STEP_TASKS)}, "BendStepStart");
+    step_start_ = new llvm::GlobalVariable(ir, type, false, llvm::GlobalValue::InternalLinkage, llvm::PoisonValue::get(type), "bend.step_start", nullptr, llvm::GlobalValue::NotThreadLocal, kShared);
+    step_start_->setAlignment(llvm::Align(16));
+  }
+  return b.CreateStructGEP(step_start_->getValueType(), step_start_, field);
+}
+
 // bend.step(control, flips): `flips` when the round before is to be ended first.
 llvm::Function* ModuleEmitter::step_function() {
-  const bool gpu = options.target == TargetKind::Device;
+  const bool gpu = options.target == TargetKind::Device, trees = !options.gpu->plan->trees.empty();
   llvm::Function* step = llvm::Function::Create(llvm::FunctionType::get(void_type, {ptr, i32}, false), llvm::GlobalValue::InternalLinkage, "bend.step", ir);
   mark_function(step);
   if (gpu) step->addFnAttr(llvm::Attribute::AlwaysInline);
   Builder b(llvm::BasicBlock::Create(context, "entry", step));
   llvm::Value *control = step->getArg(0), *zero = number(0);
-  llvm::BasicBlock *start = block(b, "start"), *flip = block(b, "flip"), *ended = block(b, "ended");
+  llvm::BasicBlock *start = block(b, "start"), *flip = block(b, "flip"), *ended = block(b, "ended"), *go = block(b, "go");
   b.CreateCondBr(b.CreateICmpEQ(step->getArg(1), zero), start, flip);
   auto set = [&](llvm::Value* value, size_t offset) { store(b, value, control, static_cast<uint32_t>(offset), Region::Frame); };
-  auto wait_if_wide = [&](llvm::Value* in_count) { set(b.CreateZExt(b.CreateICmpUGT(in_count, number(BEND_STEP_TASKS)), i32), offsetof(BendDeviceControl, waits)); };
+  auto leave = [&](unsigned field, llvm::Value* value) {
+    if (gpu) b.CreateStore(value, step_start(b, field));
+  };
+  auto load_firsts = [&] {
+    Leaves firsts;
+    for (uint32_t i = 0; gpu && trees && i < BEND_STEP_TASKS; i += 2) firsts.append(load_early(b, i64, control, offsetof(BendDeviceControl, first_resumes) + sizeof(uint64_t) * i, 2));
+    return firsts;
+  };
+  auto leave_all = [&](llvm::Value* count, llvm::Value* mode, llvm::Value* budget, llvm::Value* resumes, llvm::Value* queue, llvm::Value* threads, const Leaves& firsts) {
+    llvm::Value* waits = b.CreateICmpUGT(count, number(BEND_STEP_TASKS));
+    leave(kCount, b.CreateSelect(waits, zero, count));
+    leave(kMode, mode);
+    leave(kBudget, budget);
+    leave(kResumes, resumes);
+    leave(kInQueue, queue);
+    leave(kThreads, threads);
+    for (uint32_t i = 0; i < firsts.size(); ++i) b.CreateStore(firsts[i], b.CreateConstInBoundsGEP1_64(i64, step_start(b, kFirstResumes), i));
+    set(b.CreateZExt(waits, i32), offsetof(BendDeviceControl, waits));
+  };
 #define LOAD(type, name) llvm::Value* name = load_early(b, type, control, offsetof(BendDeviceControl, name))
+#define LOAD_FROM(type, name, count) const Leaves from_##name = load_early(b, type, control, offsetof(BendDeviceControl, name), count)
   b.SetInsertPoint(start);
-  wait_if_wide(control_field(b, i32, control, offsetof(BendDeviceControl, in_count)));
+  {
+    LOAD(i32, in_count);
+    LOAD(i32, mode);
+    LOAD(i32, budget);
+    LOAD(i32, in_resume_count);
+    LOAD(i64, in_queue);
+    LOAD(i64, threads);
+    leave_all(in_count, mode, budget, in_resume_count, in_queue, threads, load_firsts());
+  }
   b.CreateRetVoid();
 
-  // All loads together: one wait for six lines.
+  // All loads together: one wait for seven lines.
   b.SetInsertPoint(flip);
-  LOAD(i32, in_count);
-  LOAD(i32, waits);
+  LOAD_FROM(i32, in_count, 4);
+  llvm::Value *in_count = from_in_count[0], *queue_capacity = from_in_count[1], *mode = from_in_count[3];
+  LOAD_FROM(i32, spread, 4);
+  llvm::Value *wide_trees = from_spread[1], *waits = from_spread[3];
   LOAD(i32, out_count);
   LOAD(i64, groups);
   LOAD(i32, out_resume_count);
   LOAD(i64, error);
+  LOAD_FROM(i64, in_queue, 2);
+  llvm::Value *in_queue = from_in_queue[0], *out_queue = from_in_queue[1];
+  LOAD(i64, threads);
+  const Leaves firsts = load_firsts();
   LOAD(i64, in_resumes);
   LOAD(i64, out_resumes);
-  LOAD(i64, in_queue);
-  LOAD(i64, out_queue);
-  LOAD(i32, queue_capacity);
   LOAD(i32, group_capacity);
-  LOAD(i32, warp_capacity);
-  LOAD(i32, mode);
-  LOAD(i32, middle);
-  LOAD(i32, middle_budget);
-  LOAD(i32, target);
-  LOAD(i32, sequential_budget);
-  LOAD(i32, again_budget);
+  LOAD_FROM(i32, warp_capacity, 4);
+  llvm::Value *warp_capacity = from_warp_capacity[0], *middle = from_warp_capacity[2], *middle_budget = from_warp_capacity[3];
+  LOAD_FROM(i32, most_spread, 2);
+  llvm::Value *most_spread = from_most_spread[0], *again_budget = from_most_spread[1];
+  LOAD_FROM(i32, finished, 4);
+  llvm::Value *rounds = from_finished[1], *target = from_finished[2], *sequential_budget = from_finished[3];
   LOAD(i32, resident_threads);
-  LOAD(i32, wide_trees);
-  LOAD(i32, most_spread);
-  LOAD(i32, rounds);
-  LOAD(i64, tasks);
-  LOAD(i64, widest);
-  LOAD(i64, tree_groups);
-  LOAD(i64, tree_warps);
+  LOAD_FROM(i64, tasks, 2);
+  llvm::Value *tasks = from_tasks[0], *widest = from_tasks[1];
+  LOAD_FROM(i64, tree_groups, 2);
+  llvm::Value *tree_groups = from_tree_groups[0], *tree_warps = from_tree_groups[1];
 #undef LOAD
+#undef LOAD_FROM
   auto least = [&](llvm::Value* x, llvm::Value* y) { return b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, x, y); };
   auto wide_word = [&](llvm::Value* x) { return b.CreateZExt(x, i64); };
   auto either = [&](llvm::Value* x, llvm::Value* y) { return b.CreateOr(x, y); };
-  llvm::BasicBlock* go = block(b, "go");
   b.CreateCondBr(either(b.CreateICmpEQ(in_count, zero), b.CreateICmpNE(waits, zero)), ended, go);
   b.SetInsertPoint(ended);
+  leave(kCount, zero);
   b.CreateRetVoid();
 
   b.SetInsertPoint(go);
   llvm::Value* next = b.CreateAdd(least(out_count, queue_capacity), out_resume_count);
   next = b.CreateSelect(b.CreateICmpEQ(error, llvm::ConstantInt::get(i64, 0)), next, zero);
+  // As choose_mode.
+  llvm::Value* again = b.CreateICmpEQ(mode, number(BEND_MODE_SEQUENTIAL));
+  llvm::Value* wide = b.CreateICmpUGE(next, target);
+  llvm::Value* grew = b.CreateICmpUGT(next, b.CreateAdd(in_count, b.CreateLShr(in_count, 2)));
+  llvm::Value* warps = b.CreateAnd(groups, (uint64_t{1} << BEND_GROUP_SHIFT) - 1);
+  llvm::Value* few = b.CreateAnd(b.CreateAnd(b.CreateICmpULE(next, middle), b.CreateICmpULE(in_count, middle)), b.CreateICmpEQ(warps, llvm::ConstantInt::get(i64, 0)));
+  llvm::Value* parallel = either(grew, b.CreateNot(few));
+  llvm::Value* next_mode = b.CreateSelect(wide, number(BEND_MODE_SEQUENTIAL), b.CreateSelect(parallel, number(BEND_MODE_PARALLEL), number(BEND_MODE_MIDDLE)));
+  llvm::Value* next_budget = b.CreateSelect(wide, b.CreateSelect(again, again_budget, sequential_budget), b.CreateSelect(parallel, zero, middle_budget));
+  leave_all(next, next_mode, next_budget, out_resume_count, out_queue, threads, firsts);
+  set(next_mode, offsetof(BendDeviceControl, mode));
+  set(next_budget, offsetof(BendDeviceControl, budget));
   set(next, offsetof(BendDeviceControl, in_count));
   set(out_resume_count, offsetof(BendDeviceControl, in_resume_count));
   set(out_resumes, offsetof(BendDeviceControl, in_resumes));
@@ -76,15 +139,6 @@ llvm::Function* ModuleEmitter::step_function() {
   set(zero, offsetof(BendDeviceControl, next_task));
   set(llvm::ConstantInt::get(i64, 0), offsetof(BendDeviceControl, groups));
 
-  // As choose_mode.
-  llvm::Value* again = b.CreateICmpEQ(mode, number(BEND_MODE_SEQUENTIAL));
-  llvm::Value* wide = b.CreateICmpUGE(next, target);
-  llvm::Value* grew = b.CreateICmpUGT(next, b.CreateAdd(in_count, b.CreateLShr(in_count, 2)));
-  llvm::Value* warps = b.CreateAnd(groups, (uint64_t{1} << BEND_GROUP_SHIFT) - 1);
-  llvm::Value* few = b.CreateAnd(b.CreateAnd(b.CreateICmpULE(next, middle), b.CreateICmpULE(in_count, middle)), b.CreateICmpEQ(warps, llvm::ConstantInt::get(i64, 0)));
-  llvm::Value* parallel = either(grew, b.CreateNot(few));
-  set(b.CreateSelect(wide, number(BEND_MODE_SEQUENTIAL), b.CreateSelect(parallel, number(BEND_MODE_PARALLEL), number(BEND_MODE_MIDDLE))), offsetof(BendDeviceControl, mode));
-  set(b.CreateSelect(wide, b.CreateSelect(again, again_budget, sequential_budget), b.CreateSelect(parallel, zero, middle_budget)), offsetof(BendDeviceControl, budget));
   llvm::Value* wanted = either(either(b.CreateNot(wide), b.CreateICmpULT(next, resident_threads)), b.CreateICmpNE(wide_trees, zero));
   set(b.CreateZExt(wanted, i32), offsetof(BendDeviceControl, groups_wanted));
   // The largest shift by which `next` stays within the threads.
@@ -93,7 +147,6 @@ llvm::Function* ModuleEmitter::step_function() {
   llvm::Value* fits = b.CreateICmpULE(b.CreateShl(wide_word(next), wide_word(shift)), wide_word(resident_threads));
   shift = b.CreateBinaryIntrinsic(llvm::Intrinsic::usub_sat, shift, b.CreateZExt(b.CreateNot(fits), i32));
   set(least(shift, most_spread), offsetof(BendDeviceControl, spread));
-  wait_if_wide(next);
 
   set(b.CreateAdd(rounds, number(1)), offsetof(BendDeviceControl, rounds));
   set(b.CreateAdd(tasks, wide_word(in_count)), offsetof(BendDeviceControl, tasks));
@@ -102,6 +155,70 @@ llvm::Function* ModuleEmitter::step_function() {
   set(b.CreateAdd(tree_warps, least(warps, wide_word(warp_capacity))), offsetof(BendDeviceControl, tree_warps));
   b.CreateRetVoid();
   return step;
+}
+
+// Words of a record to the cache nearest to the thread, as far as most records go: whoever goes on from its head finds them there.
+void ModuleEmitter::prefetch_record(Builder& b, llvm::Value* record) {
+  llvm::FunctionType* form = llvm::FunctionType::get(void_type, {i64}, false);
+  auto fetch = [&](uint32_t offset) { b.CreateCall(llvm::InlineAsm::get(form, "prefetch.global.L1 [$0];", "l", true), {b.CreateAdd(record, llvm::ConstantInt::get(i64, offset))}); };
+  for (uint32_t offset = kSector; offset < kRecordBytes; offset += kSector) fetch(offset);
+  fetch(kRecordBytes - sizeof(uint64_t));
+}
+
+// In a step the block that is alone ends the round before, by its first thread. Each warp has a task at most, by its first lane; threads without one end. Leaves the
+// builder where a thread has one.
+ModuleEmitter::RoundStart ModuleEmitter::begin_step(Builder& b, llvm::Value* control, llvm::Value* way, llvm::BasicBlock* none) {
+  static_assert(BEND_BLOCK_THREADS >> BEND_LANE_BITS == BEND_STEP_TASKS);
+  llvm::BasicBlock *lead = block(b, "lead"), *meet = block(b, "meet"), *runs = block(b, "step_runs");
+  // The blocks of what follows take their places: this one leaves them all but its own.
+  b.CreateCall(llvm::InlineAsm::get(llvm::FunctionType::get(void_type, false), BEND_OVERLAP_START, "~{memory}", true));
+  llvm::Value* thread = b.CreateIntrinsic(i32, llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {});
+  b.CreateCondBr(b.CreateICmpEQ(thread, number(0)), lead, meet);
+  b.SetInsertPoint(lead);
+  if (tasks_on_request()) b.CreateStore(number(BEND_BLOCK_THREADS), taken_counter(b, nullptr));
+  b.CreateCall(step_, {control, b.CreateZExt(b.CreateICmpEQ(way, number(BEND_STEP_NEXT)), i32)})->setCallingConv(step_->getCallingConv());
+  b.CreateBr(meet);
+  b.SetInsertPoint(meet);
+  b.CreateIntrinsic(void_type, llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_all, {number(0)});
+  auto take = [&](unsigned field, llvm::Type* type) { return b.CreateLoad(type, step_start(b, field)); };
+  llvm::Value *count = take(kCount, i32), *mode = take(kMode, i32), *budget = take(kBudget, i32), *resumes = take(kResumes, i32), *queue = take(kInQueue, i64), *threads = take(kThreads, i64);
+  llvm::Value *index = b.CreateLShr(thread, BEND_LANE_BITS), *lane = b.CreateAnd(thread, BEND_LANES - 1);
+  b.CreateCondBr(b.CreateAnd(b.CreateICmpEQ(lane, number(0)), b.CreateICmpULT(index, count)), runs, none);
+  b.SetInsertPoint(runs);
+  RoundStart out;
+  // Nobody has a second task.
+  out.index = tasks_on_request() ? number(0) : index;
+  out.stride = tasks_on_request() ? number(1) : number(BEND_STEP_TASKS);
+  out.end = tasks_on_request() ? number(0) : count;
+  out.mode = mode;
+  out.budget = budget;
+  llvm::Value* fresh = index;
+  out.resumes = b.getFalse();
+  llvm::Value* waiting = nullptr;
+  if (!options.gpu->plan->trees.empty()) {
+    waiting = b.CreateLoad(i64, b.CreateInBoundsGEP(i64, step_start(b, kFirstResumes), {b.CreateZExt(index, i64)}));
+    out.resumes = b.CreateICmpULT(index, resumes);
+    fresh = b.CreateSub(index, resumes);
+  }
+  out.task = b.CreateAdd(queue, b.CreateMul(b.CreateZExt(fresh, i64), llvm::ConstantInt::get(i64, options.gpu->plan->task_stride)));
+  if (waiting) out.task = b.CreateSelect(out.resumes, waiting, out.task);
+  llvm::Value* record = b.CreateIntToPtr(out.task, ptr);
+  for (uint32_t i = 0; i < 2; ++i) out.head[i] = load_early(b, i64, record, sizeof(uint64_t) * i);
+  // Where tasks are dealt to threads by number, task i has record i, else that of the thread that it would have in a round of all warps.
+  out.own = load_thread_record(b, threads, tasks_on_request() ? index : thread);
+  prefetch_record(b, out.task);
+  return out;
+}
+
+// The first task of a step's thread, to the state: a task's record, or a join whose awaited tree has come.
+void ModuleEmitter::begin_step_task(Builder& b, llvm::Value* worker, llvm::Value* state, const RoundStart& start) {
+  static_assert(offsetof(BendTaskRecord, segment) == 0 && offsetof(BendTaskRecord, parent) == 8 && offsetof(BendJoin, segment) == 12);
+  llvm::Value *of_task = b.CreateTrunc(start.head[0], i32), *of_join = b.CreateTrunc(b.CreateLShr(start.head[1], 32), i32);
+  set_state(b, state, kStateRecord, start.task);
+  set_state(b, state, kStateParent, start.head[1]);   // a join has its own
+  set_state(b, state, kStateSegment, b.CreateSelect(start.resumes, of_join, of_task));
+  // A task begins with its own levels, a join without.
+  set_levels(b, worker, state, number(0), true);
 }
 
 }  // namespace bendc::codegen

@@ -204,10 +204,14 @@ class ModuleEmitter {
   // Where kernels overlap, waits for the one ahead; `starts_next`: the one behind may take its places before this one ends. Blocks that come while others
   // still hold their places crowd on few multiprocessors, so bend_flat is not started so, nor bend_round before bend_flip runs.
   void begin_kernel(Builder& b, bool starts_next);
-  // The thread's BendDeviceThread in a worker record of its own, and back. `records`: the control block's word `threads`.
-  [[nodiscard]] llvm::Value* open_device_thread(Builder& b, llvm::Value* control, llvm::Value* records, llvm::Value* thread, llvm::Value*& own_record);
+  // The thread's BendDeviceThread, from memory, into a worker record of its own, and back. `records`: the control block's word `threads`.
+  struct ThreadRecord {
+    llvm::Value *place, *bump, *limit;
+  };
+  [[nodiscard]] ThreadRecord load_thread_record(Builder& b, llvm::Value* records, llvm::Value* thread);
+  [[nodiscard]] llvm::Value* open_device_thread(Builder& b, llvm::Value* control, const ThreadRecord& own);
   [[nodiscard]] uint32_t device_record_shift() const;
-  void close_device_thread(Builder& b, llvm::Value* worker, llvm::Value* own_record);
+  void close_device_thread(Builder& b, llvm::Value* worker, llvm::Value* place);
   [[nodiscard]] bool is_async(flow::FuncId id) const;
   [[nodiscard]] llvm::FunctionType* segment_type();
   [[nodiscard]] llvm::Function* declare_segment(flow::FuncId id);
@@ -385,13 +389,28 @@ class ModuleEmitter {
   void take_next_task(Builder& b, llvm::Value* worker, llvm::Value* state, llvm::BasicBlock* none);
   void begin_task(Builder& b, llvm::Value* worker, llvm::Value* state, llvm::Value* index);
   // A word of the control block that is loaded where it stands: LLVM moves loads to where they are used, behind others that are waited for.
-  [[nodiscard]] llvm::Value* load_early(Builder& b, llvm::Type* type, llvm::Value* control, size_t offset);
+  [[nodiscard]] llvm::Value* load_early(Builder& b, llvm::Type* type, llvm::Value* base, size_t offset);
+  // `count` neighbouring words of such a block, by one load: two of 64 bits or two or four of 32, at a multiple of their size.
+  [[nodiscard]] Leaves load_early(Builder& b, llvm::Type* type, llvm::Value* base, size_t offset, uint32_t count);
   [[nodiscard]] llvm::Value* taken_counter(Builder& b, llvm::Value* worker);
   [[nodiscard]] llvm::Value* control_field(Builder& b, llvm::Type* type, llvm::Value* control, size_t offset);
   [[nodiscard]] llvm::Value* load_relaxed(Builder& b, llvm::Type* type, llvm::Value* base, size_t offset);
   llvm::Function* emit_round();
+  // What a thread with a task begins a round with.
+  struct RoundStart {
+    llvm::Value *index, *stride, *end;            // of the tasks that it can take (emit_rounds.cpp)
+    llvm::Value *mode, *budget;
+    ThreadRecord own;
+    llvm::Value* first = nullptr;                 // the first task's number
+    llvm::Value *task = nullptr, *head[2] = {};   // of a step: the first task's record, or a join to go on with, and its head
+    llvm::Value* resumes = nullptr;               // i1: it is a join
+  };
+  [[nodiscard]] RoundStart begin_wide(Builder& b, llvm::Value* control, llvm::Value* thread, llvm::Value* threads, llvm::BasicBlock* none);
   [[nodiscard]] llvm::Function* step_function();
-  void begin_step(Builder& b, llvm::Value* control, llvm::Value* way, llvm::Value* steps, llvm::BasicBlock* none);
+  [[nodiscard]] llvm::Value* step_start(Builder& b, unsigned field);
+  [[nodiscard]] RoundStart begin_step(Builder& b, llvm::Value* control, llvm::Value* way, llvm::BasicBlock* none);
+  void begin_step_task(Builder& b, llvm::Value* worker, llvm::Value* state, const RoundStart& start);
+  void prefetch_record(Builder& b, llvm::Value* record);
 
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> device_kinds_;   // by data and constructor
   std::vector<std::pair<flow::DataId, uint32_t>> device_kind_list_;
@@ -400,7 +419,7 @@ class ModuleEmitter {
   llvm::Function* step_ = nullptr;
   bool frees_off_ = false;                     // while functions are emitted whose dead nodes' memory nobody takes again
   bool counts_off_ = false;                    // while functions are emitted whose callers keep the counts of what they pass through
-  llvm::GlobalVariable *gpu_entries_ = nullptr, *taken_ = nullptr, *stage_ = nullptr;
+  llvm::GlobalVariable *gpu_entries_ = nullptr, *taken_ = nullptr, *stage_ = nullptr, *step_start_ = nullptr;
   uint32_t staging_ = 0;                       // while versions of functions are emitted whose nodes are staged: the bytes of a leaf's nodes
   std::map<std::pair<uint32_t, uint32_t>, llvm::Function*> staged_;   // by function and those bytes
   bool keeping_ = false;                       // while versions of functions are emitted whose array accesses go to shared memory

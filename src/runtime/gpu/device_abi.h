@@ -215,7 +215,9 @@ typedef struct BendDeviceControl {
   /* line 7 */
   uint32_t out_resume_count;             /* atomic */
   uint32_t scan_number;                  /* of the last scan before this call; those of round `rounds` have `rounds` + 1 more */
-  uint32_t reserved7[30];
+  uint64_t reserved7[3];
+  uint64_t first_resumes[BEND_STEP_TASKS];   /* the first of out_resumes once more: a step has them with their count, without a load that waits for another */
+  uint64_t reserved8[8];
 } BendDeviceControl;
 
 #ifdef __cplusplus
