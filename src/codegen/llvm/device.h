@@ -4,7 +4,8 @@
 //     the round, budget of its tasks; levels of the task that runs: how many levels of forks from here on are dealt out at once; where the thread's next
 //     task is, by index and distance, and the end of what it can ask for (emit_rounds.cpp); the stack's new top, from bend.thin; whether
 //     the task has dealt out most of its stack before; where the
-//     leaf's nodes will lie, how many bytes of them there are, and in the emulator where they are made (emit_stage.cpp) }
+//     leaf's nodes will lie, how many bytes of them there are, and in the emulator where they are made (emit_stage.cpp); a record that a kept stack has come
+//     back from, or 0, and its bytes (emit_kept.cpp) }
 #pragma once
 #include <cstdint>
 
@@ -12,7 +13,7 @@ namespace bendc::codegen {
 
 inline constexpr uint32_t kDeviceWorkerControl = 0, kDeviceWorkerThread = 8, kDeviceWorkerBump = 16, kDeviceWorkerLimit = 24, kDeviceWorkerGoesOn = 32, kDeviceWorkerMode = 40, kDeviceWorkerBudget = 44,
                           kDeviceWorkerLevels = 48, kDeviceWorkerIndex = 52, kDeviceWorkerStride = 56, kDeviceWorkerEnd = 60, kDeviceWorkerTop = 64, kDeviceWorkerStage = 72, kDeviceWorkerStageOffset = 80, kDeviceWorkerStageAt = 88,
-                          kDeviceWorkerThinned = 96, kDeviceWorkerBytes = 104;
+                          kDeviceWorkerThinned = 96, kDeviceWorkerSpare = 104, kDeviceWorkerSpareBytes = 112, kDeviceWorkerBytes = 120;
 
 // A budget without end; a task whose forks are dealt out at once has kForksAtOnce less than it has.
 inline constexpr uint32_t kNoBudget = 1u << 29, kForksAtOnce = 1u << 30;

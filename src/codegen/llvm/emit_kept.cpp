@@ -1,6 +1,7 @@
 // Kept stacks: a small stack whose task waits for a perfect tree goes into the join record that takes the tree's value, as it stands, and comes back as a
 // whole. Frame by frame through the heap each is memory that is asked for, a chain of loads when it comes back, and turns of the machine; that was a third of what the one
 // thread of a round did between two grids. Not for stacks with children that have not begun: those become tasks (emit_deal.cpp).
+// The record that a stack has come back from is kept as well: the stack that leaves next is about as large, and a free list is two loads that wait for each other.
 //
 //   record: parent, remaining, segment | value | stack, bottom header first; how many words it has stands in `remaining` where joins have levels
 #include <algorithm>
@@ -47,6 +48,48 @@ uint32_t ModuleEmitter::most_kept_words(TypeId type) {
   return head < BEND_DEVICE_SMALL ? (BEND_DEVICE_SMALL - head) / kStackWord : 0;
 }
 
+// Threads that are launched live for one task.
+bool ModuleEmitter::has_spare() const { return !options.launches && !options.gpu->plan->trees.empty(); }
+
+llvm::Value* ModuleEmitter::alloc_kept(Builder& b, llvm::Value* worker, llvm::Value* bytes) {
+  llvm::BasicBlock *take = block(b, "spare"), *ask = block(b, "no_spare"), *done = block(b, "record");
+  llvm::Value* spare = nullptr;
+  if (has_spare()) {
+    spare = load(b, i64, worker, kDeviceWorkerSpare, Region::Frame);
+    llvm::Value* same = b.CreateICmpEQ(load(b, i64, worker, kDeviceWorkerSpareBytes, Region::Frame), bytes);
+    b.CreateCondBr(b.CreateAnd(b.CreateICmpNE(spare, llvm::ConstantInt::get(i64, 0)), same), take, ask);
+    b.SetInsertPoint(take);
+    spare = b.CreateIntToPtr(spare, ptr);
+    store(b, llvm::ConstantInt::get(i64, 0), worker, kDeviceWorkerSpare, Region::Frame);
+    b.CreateBr(done);
+  } else {
+    b.CreateBr(ask);
+  }
+  b.SetInsertPoint(ask);
+  llvm::Function* allocate = device_alloc_bytes();
+  llvm::CallInst* made = b.CreateCall(allocate, {worker, bytes});
+  made->setCallingConv(allocate->getCallingConv());
+  b.CreateBr(done);
+  b.SetInsertPoint(done);
+  llvm::PHINode* out = b.CreatePHI(ptr, 2);
+  if (spare) out->addIncoming(spare, take);
+  else take->eraseFromParent();
+  out->addIncoming(made, ask);
+  return out;
+}
+
+// The spare record, if there is one, to the list of its size.
+void ModuleEmitter::give_up_spare(Builder& b, llvm::Value* worker) {
+  if (!has_spare()) return;
+  llvm::BasicBlock *some = block(b, "give_up"), *done = block(b, "no_spare");
+  llvm::Value* spare = load(b, i64, worker, kDeviceWorkerSpare, Region::Frame);
+  b.CreateCondBr(b.CreateICmpNE(spare, llvm::ConstantInt::get(i64, 0)), some, done, unlikely_);
+  b.SetInsertPoint(some);
+  device_push(b, worker, b.CreateIntToPtr(spare, ptr), load(b, i64, worker, kDeviceWorkerSpareBytes, Region::Frame), 0);
+  b.CreateBr(done);
+  b.SetInsertPoint(done);
+}
+
 // (worker, stack, top, parent) -> the parent word of what the stack's task waits for; 0: the stack is not kept.
 llvm::Function* ModuleEmitter::keep_stack_function(TypeId type) {
   return helper("bend.keep." + std::to_string(type.index), llvm::FunctionType::get(i64, {ptr, ptr, i32, i64}, false), [&](llvm::Function* fn, Builder& b) {
@@ -64,9 +107,7 @@ llvm::Function* ModuleEmitter::keep_stack_function(TypeId type) {
       b.SetInsertPoint(next);
     });
     llvm::Value* bytes = b.CreateZExt(top, i64);
-    llvm::Function* allocate = device_alloc_bytes();
-    llvm::CallInst* join = b.CreateCall(allocate, {worker, b.CreateAdd(bytes, llvm::ConstantInt::get(i64, head))});
-    join->setCallingConv(allocate->getCallingConv());
+    llvm::Value* join = alloc_kept(b, worker, b.CreateAdd(bytes, llvm::ConstantInt::get(i64, head)));
     llvm::Value* words = b.CreateLShr(bytes, 3);
     store(b, parent, join, offsetof(BendJoin, parent), Region::Frame);
     store(b, join_count(b, 1, b.CreateTrunc(words, i32)), join, offsetof(BendJoin, remaining), Region::Frame);
@@ -104,7 +145,14 @@ void ModuleEmitter::emit_kept(Builder& b, llvm::Value* worker, llvm::Value* stat
   llvm::Value* parent = load(b, i64, join, offsetof(BendJoin, parent), Region::Frame);
   llvm::Value* stack = get_state(b, state, kStateStack);
   copy_at_once(b, stack, Place::Stack, b.CreateConstInBoundsGEP1_64(i8, join, head), Place::Memory, words, std::max(most_kept_words(type), 1u));
-  device_push(b, worker, join, b.CreateAdd(b.CreateShl(words, 3), llvm::ConstantInt::get(i64, head)), 0);
+  llvm::Value* bytes = b.CreateAdd(b.CreateShl(words, 3), llvm::ConstantInt::get(i64, head));
+  if (has_spare()) {
+    give_up_spare(b, worker);
+    store(b, b.CreatePtrToInt(join, i64), worker, kDeviceWorkerSpare, Region::Frame);
+    store(b, bytes, worker, kDeviceWorkerSpareBytes, Region::Frame);
+  } else {
+    device_push(b, worker, join, bytes, 0);
+  }
   set_levels(b, worker, state, number(0), false);
   set_state(b, state, kStateParent, parent);
   llvm::Value* top = b.CreateTrunc(b.CreateShl(words, 3), i32);

@@ -19,15 +19,14 @@ constexpr uint64_t kFewestHeavy = 2;    // log2 of the loops that are worth a wa
 constexpr uint32_t kMostWarpsLog2 = 20; // of one group; deeper trees fork until they fit
 }  // namespace
 
-// (control, warps, `groups` as it was a moment ago): places in the round's groups: index << 32 | base, or all ones.
+// (control, warps, `groups` as it was a moment ago, whether nobody else has a task, group_capacity, warp_capacity): places in the round's groups: index << 32 | base, or all ones.
 llvm::Function* GridEmitter::reserve_function() {
-  return m_.helper("bend.reserve", llvm::FunctionType::get(m_.i64, {m_.ptr, m_.i32, m_.i64}, false), [&](llvm::Function* fn, Builder& b) {
+  return m_.helper("bend.reserve", llvm::FunctionType::get(m_.i64, {m_.ptr, m_.i32, m_.i64, m_.i1, m_.i32, m_.i32}, false), [&](llvm::Function* fn, Builder& b) {
     fn->addFnAttr(llvm::Attribute::NoInline);
-    llvm::Value *control = fn->getArg(0), *warps = b.CreateZExt(fn->getArg(1), m_.i64), *seen = fn->getArg(2), *none = b.getInt64(~uint64_t{0});
+    llvm::Value *control = fn->getArg(0), *warps = b.CreateZExt(fn->getArg(1), m_.i64), *seen = fn->getArg(2), *alone = fn->getArg(3), *none = b.getInt64(~uint64_t{0});
     const uint64_t low_bits = (uint64_t{1} << BEND_GROUP_SHIFT) - 1;
     llvm::Value* place = b.CreateConstGEP1_64(m_.i8, control, offsetof(BendDeviceControl, groups));
-    llvm::Value* group_capacity = b.CreateZExt(field(b, m_.i32, control, offsetof(BendDeviceControl, group_capacity)), m_.i64);
-    llvm::Value* warp_capacity = b.CreateZExt(field(b, m_.i32, control, offsetof(BendDeviceControl, warp_capacity)), m_.i64);
+    llvm::Value *group_capacity = b.CreateZExt(fn->getArg(4), m_.i64), *warp_capacity = b.CreateZExt(fn->getArg(5), m_.i64);
     auto fits = [&](llvm::Value* word) {
       llvm::Value* index = b.CreateICmpULT(b.CreateLShr(word, BEND_GROUP_SHIFT), group_capacity);
       return b.CreateAnd(index, b.CreateICmpULE(b.CreateAdd(b.CreateAnd(word, low_bits), warps), warp_capacity));
@@ -39,9 +38,6 @@ llvm::Function* GridEmitter::reserve_function() {
     // The only task of a round has seen the word as it is: no atomic to wait for.
     llvm::BasicBlock *only = m_.block(b, "only"), *ask = m_.block(b, "ask"), *asked = m_.block(b, "asked");
     llvm::Value* change = b.CreateAdd(warps, b.getInt64(uint64_t{1} << BEND_GROUP_SHIFT));
-    llvm::Value* alone = b.CreateICmpEQ(field(b, m_.i32, control, offsetof(BendDeviceControl, in_count)), b.getInt32(1));
-    // Children that have been launched run beside their task.
-    alone = b.CreateAnd(alone, b.CreateICmpEQ(field(b, m_.i64, control, offsetof(BendDeviceControl, launches)), b.getInt64(0)));
     b.CreateCondBr(alone, only, ask);
     b.SetInsertPoint(only);
     m_.store(b, b.CreateAdd(seen, change), place, 0, Region::Frame);
@@ -92,20 +88,43 @@ void GridEmitter::offer(Builder& b, llvm::Value* worker, llvm::Value* state, Fun
   b.SetInsertPoint(ask);
   llvm::Value* control = m_.device_control(b, worker);
   // What is read of the control block comes together.
-  llvm::Value* seen = m_.load_relaxed(b, m_.i64, control, offsetof(BendDeviceControl, groups));
-  llvm::Value* scans_before = scan ? m_.load_early(b, m_.i32, control, offsetof(BendDeviceControl, scan_number)) : nullptr;
-  llvm::Value* rounds_before = scan ? m_.load_early(b, m_.i32, control, offsetof(BendDeviceControl, rounds)) : nullptr;
-  llvm::Value* wanted_now = b.CreateICmpNE(field(b, m_.i32, control, offsetof(BendDeviceControl, groups_wanted)), b.getInt32(0));
-  llvm::Value* allowed = b.CreateICmpNE(field(b, m_.i32, control, offsetof(BendDeviceControl, group_capacity)), b.getInt32(0));
+  auto early = [&](llvm::Type* type, size_t offset) { return m_.load_early(b, type, control, offset); };
+  llvm::Value* in_count = early(m_.i32, offsetof(BendDeviceControl, in_count));
+  llvm::Value* launches = m_.options.launches ? early(m_.i64, offsetof(BendDeviceControl, launches)) : nullptr;
+  llvm::Value* threshold = early(m_.i64, offsetof(BendDeviceControl, threshold));
+  llvm::Value* groups_wanted = early(m_.i32, offsetof(BendDeviceControl, groups_wanted));
+  llvm::Value* group_capacity = early(m_.i32, offsetof(BendDeviceControl, group_capacity));
+  llvm::Value* warp_capacity = early(m_.i32, offsetof(BendDeviceControl, warp_capacity));
+  llvm::Value* wanted = early(m_.i32, offsetof(BendDeviceControl, warps_log2));
+  llvm::Value* group_queue = early(m_.i64, offsetof(BendDeviceControl, group_queue));
+  llvm::Value* scans_before = scan ? early(m_.i32, offsetof(BendDeviceControl, scan_number)) : nullptr;
+  llvm::Value* rounds_before = scan ? early(m_.i32, offsetof(BendDeviceControl, rounds)) : nullptr;
+  // The only task of a round sees what it has done itself, and what the round began with: its processor has that at hand, where others look at memory.
+  // Children that have been launched run beside their task.
+  llvm::Value* alone = b.CreateICmpEQ(in_count, b.getInt32(1));
+  if (launches) alone = b.CreateAnd(alone, b.CreateICmpEQ(launches, b.getInt64(0)));
+  llvm::BasicBlock *mine = m_.block(b, "groups_of_one"), *others = m_.block(b, "groups_of_all"), *known = m_.block(b, "groups_known");
+  b.CreateCondBr(alone, mine, others);
+  b.SetInsertPoint(mine);
+  llvm::Value* own_groups = early(m_.i64, offsetof(BendDeviceControl, groups));
+  b.CreateBr(known);
+  b.SetInsertPoint(others);
+  llvm::Value* all_groups = m_.load_relaxed(b, m_.i64, control, offsetof(BendDeviceControl, groups));
+  b.CreateBr(known);
+  b.SetInsertPoint(known);
+  llvm::PHINode* seen = b.CreatePHI(m_.i64, 2);
+  seen->addIncoming(own_groups, mine);
+  seen->addIncoming(all_groups, others);
+  llvm::Value* wanted_now = b.CreateICmpNE(groups_wanted, b.getInt32(0));
+  llvm::Value* allowed = b.CreateICmpNE(group_capacity, b.getInt32(0));
   if (scan) allowed = b.CreateAnd(allowed, blocks_fit(b, *scan, params, depth));
   else for (auto [read, written] : tree.apart) allowed = b.CreateAnd(allowed, b.CreateICmpNE(b.CreateAnd(b.CreateXor(params[read], params[written]), BEND_ARRAY_ADDRESS), b.getInt64(0)));
-  llvm::Value* large = b.CreateICmpUGE(b.CreateAdd(depth, b.getInt64(heavy ? kHeavyBonus : 0)), field(b, m_.i64, control, offsetof(BendDeviceControl, threshold)));
+  llvm::Value* large = b.CreateICmpUGE(b.CreateAdd(depth, b.getInt64(heavy ? kHeavyBonus : 0)), threshold);
   llvm::Value* fits = b.CreateICmpULE(depth, b.getInt64(warp_height + (scan ? 0 : BEND_WIDE_MOST) + kMostWarpsLog2));
   b.CreateCondBr(b.CreateAnd(b.CreateAnd(b.CreateOr(wanted_now, spent), allowed), b.CreateAnd(large, fits)), reserve, body);
   b.SetInsertPoint(reserve);
   llvm::Value* whole = b.CreateICmpUGE(depth, b.getInt64(warp_height));
   llvm::Value* above = b.CreateSelect(whole, b.CreateTrunc(b.CreateSub(depth, b.getInt64(warp_height)), m_.i32), b.getInt32(0));
-  llvm::Value* wanted = field(b, m_.i32, control, offsetof(BendDeviceControl, warps_log2));
   llvm::Value* more = b.CreateSub(above, wanted);
   llvm::Value* wide = b.CreateSelect(b.CreateICmpULE(above, wanted), b.getInt32(0), b.CreateSelect(b.CreateICmpULT(more, b.getInt32(BEND_WIDE_MOST)), more, b.getInt32(BEND_WIDE_MOST)));
   llvm::Value* units = b.CreateShl(b.getInt32(1), scan ? above : b.CreateSub(above, wide));
@@ -139,13 +158,12 @@ void GridEmitter::offer(Builder& b, llvm::Value* worker, llvm::Value* state, Fun
     b.SetInsertPoint(in_round);
   }
   llvm::Function* function = reserve_function();
-  llvm::CallInst* places = b.CreateCall(function, {control, units, seen});
+  llvm::CallInst* places = b.CreateCall(function, {control, units, seen, alone, group_capacity, warp_capacity});
   places->setCallingConv(function->getCallingConv());
   b.CreateCondBr(b.CreateICmpEQ(places, b.getInt64(~uint64_t{0})), body, append);
 
   b.SetInsertPoint(append);
-  llvm::Value* queue = b.CreateIntToPtr(field(b, m_.i64, control, offsetof(BendDeviceControl, group_queue)), m_.ptr);
-  llvm::Value* record = b.CreateInBoundsGEP(m_.i8, queue, {b.CreateMul(b.CreateLShr(places, 32), b.getInt64(plan.group_stride))});
+  llvm::Value* record = b.CreateInBoundsGEP(m_.i8, b.CreateIntToPtr(group_queue, m_.ptr), {b.CreateMul(b.CreateLShr(places, 32), b.getInt64(plan.group_stride))});
   write(record, b.CreateTrunc(places, m_.i32));
   b.CreateRetVoid();
   b.SetInsertPoint(body);

@@ -282,6 +282,7 @@ llvm::Function* ModuleEmitter::emit_round() {
   store(b, start.index, worker, kDeviceWorkerIndex, Region::Frame);
   store(b, start.stride, worker, kDeviceWorkerStride, Region::Frame);
   store(b, start.end, worker, kDeviceWorkerEnd, Region::Frame);
+  if (has_spare()) store(b, llvm::ConstantInt::get(i64, 0), worker, kDeviceWorkerSpare, Region::Frame);
   set_state(b, state, kStateSegment, number(BEND_SEGMENT_NONE));
   set_state(b, state, kStateLeft, number(0));
   llvm::BasicBlock *run = block(b, "machine"), *next = block(b, "next"), *done = block(b, "done");
@@ -306,6 +307,7 @@ llvm::Function* ModuleEmitter::emit_round() {
     b.CreateBr(done);
   }
   b.SetInsertPoint(done);
+  give_up_spare(b, worker);
   close_device_thread(b, worker, start.own.place);
   b.CreateRetVoid();
   return round;

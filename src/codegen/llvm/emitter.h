@@ -379,6 +379,9 @@ class ModuleEmitter {
   [[nodiscard]] uint32_t relay_bytes(flow::TypeId type);
   void emit_kept(Builder& b, llvm::Value* worker, llvm::Value* state, flow::TypeId type, llvm::Value* join);
   [[nodiscard]] llvm::Function* keep_stack_function(flow::TypeId type);
+  [[nodiscard]] bool has_spare() const;
+  [[nodiscard]] llvm::Value* alloc_kept(Builder& b, llvm::Value* worker, llvm::Value* bytes);
+  void give_up_spare(Builder& b, llvm::Value* worker);
   [[nodiscard]] uint32_t most_kept_words(flow::TypeId type);
   void copy_at_once(Builder& b, llvm::Value* to, Place to_place, llvm::Value* from, Place from_place, llvm::Value* words, uint32_t most);
   [[nodiscard]] llvm::Function* staged_function(flow::FuncId id);
