@@ -20,24 +20,21 @@ namespace {
 constexpr uint32_t kAtOnce = 8;   // words under way together
 }  // namespace
 
-// 1 to `most` words. Loads first, then stores: a thread waits for the first word once, not for each. Beyond the last word it takes that one again.
-void ModuleEmitter::copy_at_once(Builder& b, llvm::Value* to, Place to_place, llvm::Value* from, Place from_place, llvm::Value* words, uint32_t most) {
-  llvm::BasicBlock* done = block(b, "copied");
-  llvm::Value* last = b.CreateSub(words, llvm::ConstantInt::get(i64, 1));
-  for (uint32_t first = 0; first < most; first += kAtOnce) {
-    if (first > 0) {
-      llvm::BasicBlock* more = block(b, "more");
-      b.CreateCondBr(b.CreateICmpUGT(words, llvm::ConstantInt::get(i64, first)), more, done);
-      b.SetInsertPoint(more);
-    }
-    Leaves indices, loaded;
-    auto at = [&](llvm::Value* base, llvm::Value* index, Place place) { return b.CreateInBoundsGEP(i64, base, {b.CreateShl(index, place == Place::Stack ? stack_shift() : 0)}); };
-    for (uint32_t i = first; i < std::min(most, first + kAtOnce); ++i) {
-      indices.push_back(b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, llvm::ConstantInt::get(i64, i), last));
-      loaded.push_back(load(b, i64, at(from, indices.back(), from_place), 0, Region::Frame));
-    }
-    for (size_t i = 0; i < loaded.size(); ++i) store(b, loaded[i], at(to, indices[i], to_place), 0, Region::Frame);
-  }
+// The first words of `most`, and where `all` the others as well. Loads first, then stores: a thread waits for the first word once, not for each. Which words there are to
+// copy does not depend on how many the stack has, which is in memory, too: those beyond its top are there, and mean nothing.
+void ModuleEmitter::copy_at_once(Builder& b, llvm::Value* to, Place to_place, llvm::Value* from, Place from_place, llvm::Value* all, uint32_t most) {
+  auto copy = [&](uint32_t first, uint32_t end) {
+    auto at = [&](llvm::Value* base, uint32_t index, Place place) { return b.CreateConstInBoundsGEP1_64(i8, base, place_of(index * kStackWord, place)); };
+    Leaves loaded;
+    for (uint32_t i = first; i < end; ++i) loaded.push_back(load(b, i64, at(from, i, from_place), 0, Region::Frame));
+    for (uint32_t i = first; i < end; ++i) store(b, loaded[i - first], at(to, i, to_place), 0, Region::Frame);
+  };
+  copy(0, std::min(most, kAtOnce));
+  if (most <= kAtOnce) return;
+  llvm::BasicBlock *more = block(b, "more"), *done = block(b, "copied");
+  b.CreateCondBr(all, more, done);
+  b.SetInsertPoint(more);
+  copy(kAtOnce, most);
   b.CreateBr(done);
   b.SetInsertPoint(done);
 }
@@ -45,7 +42,14 @@ void ModuleEmitter::copy_at_once(Builder& b, llvm::Value* to, Place to_place, ll
 // Most words of a stack that are kept with a value of the type: records of that size are used again.
 uint32_t ModuleEmitter::most_kept_words(TypeId type) {
   const uint32_t head = relay_bytes(type);
-  return head < BEND_DEVICE_SMALL ? (BEND_DEVICE_SMALL - head) / kStackWord : 0;
+  const uint32_t most = head < BEND_DEVICE_SMALL ? (BEND_DEVICE_SMALL - head) / kStackWord : 0;
+  return std::min(most, stack_bytes() / kStackWord);
+}
+
+// Bytes of the record of a stack of so many words.
+llvm::Value* ModuleEmitter::kept_bytes(Builder& b, TypeId type, llvm::Value* words) {
+  const uint32_t head = relay_bytes(type), most = most_kept_words(type);
+  return b.CreateSelect(b.CreateICmpULE(words, number(kAtOnce)), llvm::ConstantInt::get(i64, head + std::min(most, kAtOnce) * kStackWord), llvm::ConstantInt::get(i64, head + most * kStackWord));
 }
 
 // Threads that are launched live for one task.
@@ -106,13 +110,12 @@ llvm::Function* ModuleEmitter::keep_stack_function(TypeId type) {
       switch_waiting(b, header, next, [&](const Cut&, uint32_t) { b.CreateBr(other); });
       b.SetInsertPoint(next);
     });
-    llvm::Value* bytes = b.CreateZExt(top, i64);
-    llvm::Value* join = alloc_kept(b, worker, b.CreateAdd(bytes, llvm::ConstantInt::get(i64, head)));
-    llvm::Value* words = b.CreateLShr(bytes, 3);
+    llvm::Value* words = b.CreateLShr(top, 3);
+    llvm::Value* join = alloc_kept(b, worker, kept_bytes(b, type, words));
     store(b, parent, join, offsetof(BendJoin, parent), Region::Frame);
-    store(b, join_count(b, 1, b.CreateTrunc(words, i32)), join, offsetof(BendJoin, remaining), Region::Frame);
+    store(b, join_count(b, 1, words), join, offsetof(BendJoin, remaining), Region::Frame);
     store(b, number(options.gpu->plan->kept.at(type.index)), join, offsetof(BendJoin, segment), Region::Frame);
-    copy_at_once(b, b.CreateConstInBoundsGEP1_64(i8, join, head), Place::Memory, stack, Place::Stack, words, std::max(most, 1u));
+    copy_at_once(b, b.CreateConstInBoundsGEP1_64(i8, join, head), Place::Memory, stack, Place::Stack, b.CreateICmpUGT(words, number(kAtOnce)), most);
     b.CreateRet(b.CreateOr(b.CreatePtrToInt(join, i64), uint64_t{1 | BEND_PARENT_ALONE} | uint64_t{BEND_JOIN_HEADER} << BEND_PARENT_SLOT));
   });
 }
@@ -141,11 +144,11 @@ void ModuleEmitter::emit_kept(Builder& b, llvm::Value* worker, llvm::Value* stat
   const uint32_t head = relay_bytes(type);
   Leaves value;
   for (flow::Leaf leaf : layouts.of(type).leaves) value.push_back(load(b, leaf_type(leaf.kind), join, BEND_JOIN_HEADER + leaf.offset, Region::Frame));
-  llvm::Value* words = b.CreateZExt(b.CreateLShr(load(b, i32, join, offsetof(BendJoin, remaining), Region::Frame), BEND_JOIN_LEVELS), i64);
+  llvm::Value* words = b.CreateLShr(load(b, i32, join, offsetof(BendJoin, remaining), Region::Frame), BEND_JOIN_LEVELS);
   llvm::Value* parent = load(b, i64, join, offsetof(BendJoin, parent), Region::Frame);
   llvm::Value* stack = get_state(b, state, kStateStack);
-  copy_at_once(b, stack, Place::Stack, b.CreateConstInBoundsGEP1_64(i8, join, head), Place::Memory, words, std::max(most_kept_words(type), 1u));
-  llvm::Value* bytes = b.CreateAdd(b.CreateShl(words, 3), llvm::ConstantInt::get(i64, head));
+  copy_at_once(b, stack, Place::Stack, b.CreateConstInBoundsGEP1_64(i8, join, head), Place::Memory, b.CreateICmpUGT(words, number(kAtOnce)), most_kept_words(type));
+  llvm::Value* bytes = kept_bytes(b, type, words);
   if (has_spare()) {
     give_up_spare(b, worker);
     store(b, b.CreatePtrToInt(join, i64), worker, kDeviceWorkerSpare, Region::Frame);
@@ -155,7 +158,7 @@ void ModuleEmitter::emit_kept(Builder& b, llvm::Value* worker, llvm::Value* stat
   }
   set_levels(b, worker, state, number(0), false);
   set_state(b, state, kStateParent, parent);
-  llvm::Value* top = b.CreateTrunc(b.CreateShl(words, 3), i32);
+  llvm::Value* top = b.CreateShl(words, 3);
   set_state(b, state, kStateTop, top);
   set_words(b, state, value);
   set_state(b, state, kStateSegment, load(b, i32, stack_at(b, stack, b.CreateSub(top, number(kStackWord))), 4, Region::Frame));

@@ -166,6 +166,11 @@ ModuleEmitter::RoundStart ModuleEmitter::begin_wide(Builder& b, llvm::Value* con
   const bool gpu = options.target == TargetKind::Device;
   llvm::Value* in_count = control_field(b, i32, control, offsetof(BendDeviceControl, in_count));
   llvm::Value* records = load_early(b, i64, control, offsetof(BendDeviceControl, threads));
+  // Joins whose awaited tree has come are a round's first work.
+  const bool trees = !options.gpu->plan->trees.empty();
+  llvm::Value* queue = load_early(b, i64, control, offsetof(BendDeviceControl, in_queue));
+  llvm::Value* list = trees ? load_early(b, i64, control, offsetof(BendDeviceControl, in_resumes)) : nullptr;
+  llvm::Value* resumes = trees ? load_early(b, i32, control, offsetof(BendDeviceControl, in_resume_count)) : nullptr;
   llvm::Value *index = thread, *stride = threads, *end = in_count, *has_task = nullptr;
   if (tasks_on_request() && gpu) {
     // Each warp of the grid begins with 2^narrow tasks, 32 at most: a narrow round has one in each warp, which goes its own way. The thread that begins
@@ -210,8 +215,40 @@ ModuleEmitter::RoundStart ModuleEmitter::begin_wide(Builder& b, llvm::Value* con
   out.mode = control_field(b, i32, control, offsetof(BendDeviceControl, mode));
   out.budget = control_field(b, i32, control, offsetof(BendDeviceControl, budget));
   out.own = load_thread_record(b, records, thread);
-  out.first = gpu && tasks_on_request() ? thread : index;
+  llvm::Value* first = gpu && tasks_on_request() ? thread : index;
+  auto of_queue = [&](llvm::Value* number) { return b.CreateAdd(queue, b.CreateMul(b.CreateZExt(number, i64), llvm::ConstantInt::get(i64, options.gpu->plan->task_stride))); };
+  if (trees) {
+    llvm::BasicBlock *resume = block(b, "resume"), *fresh = block(b, "fresh"), *head = block(b, "head");
+    out.resumes = b.CreateICmpULT(first, resumes);
+    b.CreateCondBr(out.resumes, resume, fresh);
+    b.SetInsertPoint(resume);
+    llvm::Value* waiting = load(b, i64, b.CreateInBoundsGEP(i64, b.CreateIntToPtr(list, ptr), {b.CreateZExt(first, i64)}), 0, Region::Frame);
+    b.CreateBr(head);
+    b.SetInsertPoint(fresh);
+    llvm::Value* task = of_queue(b.CreateSub(first, resumes));
+    b.CreateBr(head);
+    b.SetInsertPoint(head);
+    llvm::PHINode* record = b.CreatePHI(i64, 2);
+    record->addIncoming(waiting, resume);
+    record->addIncoming(task, fresh);
+    out.task = record;
+  } else {
+    out.resumes = b.getFalse();
+    out.task = of_queue(first);
+  }
+  for (uint32_t i = 0; i < 2; ++i) out.head[i] = load_early(b, i64, b.CreateIntToPtr(out.task, ptr), sizeof(uint64_t) * i);
   return out;
+}
+
+// The first task of a thread, to the state: a task's record, or a join whose awaited tree has come.
+void ModuleEmitter::begin_first_task(Builder& b, llvm::Value* worker, llvm::Value* state, const RoundStart& start) {
+  static_assert(offsetof(BendTaskRecord, segment) == 0 && offsetof(BendTaskRecord, parent) == 8 && offsetof(BendJoin, segment) == 12);
+  llvm::Value *of_task = b.CreateTrunc(start.head[0], i32), *of_join = b.CreateTrunc(b.CreateLShr(start.head[1], 32), i32);
+  set_state(b, state, kStateRecord, start.task);
+  set_state(b, state, kStateParent, start.head[1]);   // a join has its own
+  set_state(b, state, kStateSegment, b.CreateSelect(start.resumes, of_join, of_task));
+  // A task begins with its own levels, a join without.
+  set_levels(b, worker, state, number(0), true);
 }
 
 // What one thread does in a round. A lane whose task has ended takes the next one inside the machine's loop; in a loop around that it would wait
@@ -263,11 +300,9 @@ llvm::Function* ModuleEmitter::emit_round() {
     start.mode = either(start.mode, step.mode);
     start.budget = either(start.budget, step.budget);
     start.own = {either(start.own.place, step.own.place), either(start.own.bump, step.own.bump), either(start.own.limit, step.own.limit)};
-    auto of_step = [&](llvm::Value* value) { return either(llvm::PoisonValue::get(value->getType()), value); };
-    step.task = of_step(step.task);
-    for (llvm::Value*& word : step.head) word = of_step(word);
-    step.resumes = of_step(step.resumes);
-    start.first = either(start.first, llvm::PoisonValue::get(i32));
+    start.task = either(start.task, step.task);
+    for (uint32_t i = 0; i < 2; ++i) start.head[i] = either(start.head[i], step.head[i]);
+    start.resumes = either(start.resumes, step.resumes);
   } else {
     start = begin_wide(b, control, round->getArg(1), round->getArg(2), none);
   }
@@ -286,15 +321,7 @@ llvm::Function* ModuleEmitter::emit_round() {
   set_state(b, state, kStateSegment, number(BEND_SEGMENT_NONE));
   set_state(b, state, kStateLeft, number(0));
   llvm::BasicBlock *run = block(b, "machine"), *next = block(b, "next"), *done = block(b, "done");
-  if (gpu) {
-    llvm::BasicBlock *of_step = block(b, "step_task"), *of_wide = block(b, "wide_task");
-    b.CreateCondBr(b.CreateICmpNE(round->getArg(1), number(BEND_STEP_NONE)), of_step, of_wide);
-    b.SetInsertPoint(of_step);
-    begin_step_task(b, worker, state, step);
-    b.CreateBr(run);
-    b.SetInsertPoint(of_wide);
-  }
-  begin_task(b, worker, state, start.first);
+  begin_first_task(b, worker, state, start);
   b.CreateBr(run);
   b.SetInsertPoint(run);
   b.CreateCall(machine, {worker, state});

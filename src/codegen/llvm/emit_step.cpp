@@ -59,6 +59,13 @@ llvm::Function* ModuleEmitter::step_function() {
     leave(kInQueue, queue);
     leave(kThreads, threads);
     for (uint32_t i = 0; i < firsts.size(); ++i) b.CreateStore(firsts[i], b.CreateConstInBoundsGEP1_64(i64, step_start(b, kFirstResumes), i));
+    // The first task's record and the thread's own are on their way while the control block is written. Where there is no task both places are memory, too.
+    if (gpu) {
+      if (!firsts.empty()) queue = b.CreateSelect(b.CreateICmpEQ(resumes, zero), queue, firsts[0]);
+      for (uint32_t offset : {0u, uint32_t{offsetof(BendDeviceThread, limit)} << device_record_shift()}) prefetch(b, b.CreateAdd(threads, llvm::ConstantInt::get(i64, offset)));
+      prefetch(b, queue);
+      prefetch_record(b, queue);
+    }
     set(b.CreateZExt(waits, i32), offsetof(BendDeviceControl, waits));
   };
 #define LOAD(type, name) llvm::Value* name = load_early(b, type, control, offsetof(BendDeviceControl, name))
@@ -157,12 +164,14 @@ llvm::Function* ModuleEmitter::step_function() {
   return step;
 }
 
-// Words of a record to the cache nearest to the thread, as far as most records go: whoever goes on from its head finds them there.
+void ModuleEmitter::prefetch(Builder& b, llvm::Value* address) {
+  b.CreateCall(llvm::InlineAsm::get(llvm::FunctionType::get(void_type, {i64}, false), "prefetch.global.L1 [$0];", "l", true), {address});
+}
+
+// Words behind a record's head to the cache nearest to the thread, as far as most records go: whoever goes on from there finds them.
 void ModuleEmitter::prefetch_record(Builder& b, llvm::Value* record) {
-  llvm::FunctionType* form = llvm::FunctionType::get(void_type, {i64}, false);
-  auto fetch = [&](uint32_t offset) { b.CreateCall(llvm::InlineAsm::get(form, "prefetch.global.L1 [$0];", "l", true), {b.CreateAdd(record, llvm::ConstantInt::get(i64, offset))}); };
-  for (uint32_t offset = kSector; offset < kRecordBytes; offset += kSector) fetch(offset);
-  fetch(kRecordBytes - sizeof(uint64_t));
+  for (uint32_t offset = kSector; offset < kRecordBytes; offset += kSector) prefetch(b, b.CreateAdd(record, llvm::ConstantInt::get(i64, offset)));
+  prefetch(b, b.CreateAdd(record, llvm::ConstantInt::get(i64, kRecordBytes - sizeof(uint64_t))));
 }
 
 // In a step the block that is alone ends the round before, by its first thread. Each warp has a task at most, by its first lane; threads without one end. Leaves the
@@ -208,17 +217,6 @@ ModuleEmitter::RoundStart ModuleEmitter::begin_step(Builder& b, llvm::Value* con
   out.own = load_thread_record(b, threads, tasks_on_request() ? index : thread);
   prefetch_record(b, out.task);
   return out;
-}
-
-// The first task of a step's thread, to the state: a task's record, or a join whose awaited tree has come.
-void ModuleEmitter::begin_step_task(Builder& b, llvm::Value* worker, llvm::Value* state, const RoundStart& start) {
-  static_assert(offsetof(BendTaskRecord, segment) == 0 && offsetof(BendTaskRecord, parent) == 8 && offsetof(BendJoin, segment) == 12);
-  llvm::Value *of_task = b.CreateTrunc(start.head[0], i32), *of_join = b.CreateTrunc(b.CreateLShr(start.head[1], 32), i32);
-  set_state(b, state, kStateRecord, start.task);
-  set_state(b, state, kStateParent, start.head[1]);   // a join has its own
-  set_state(b, state, kStateSegment, b.CreateSelect(start.resumes, of_join, of_task));
-  // A task begins with its own levels, a join without.
-  set_levels(b, worker, state, number(0), true);
 }
 
 }  // namespace bendc::codegen

@@ -383,7 +383,8 @@ class ModuleEmitter {
   [[nodiscard]] llvm::Value* alloc_kept(Builder& b, llvm::Value* worker, llvm::Value* bytes);
   void give_up_spare(Builder& b, llvm::Value* worker);
   [[nodiscard]] uint32_t most_kept_words(flow::TypeId type);
-  void copy_at_once(Builder& b, llvm::Value* to, Place to_place, llvm::Value* from, Place from_place, llvm::Value* words, uint32_t most);
+  void copy_at_once(Builder& b, llvm::Value* to, Place to_place, llvm::Value* from, Place from_place, llvm::Value* all, uint32_t most);
+  [[nodiscard]] llvm::Value* kept_bytes(Builder& b, flow::TypeId type, llvm::Value* words);
   [[nodiscard]] llvm::Function* staged_function(flow::FuncId id);
   [[nodiscard]] llvm::Function* kept_function(flow::FuncId id);
   friend class LaunchEmitter;
@@ -404,15 +405,14 @@ class ModuleEmitter {
     llvm::Value *index, *stride, *end;            // of the tasks that it can take (emit_rounds.cpp)
     llvm::Value *mode, *budget;
     ThreadRecord own;
-    llvm::Value* first = nullptr;                 // the first task's number
-    llvm::Value *task = nullptr, *head[2] = {};   // of a step: the first task's record, or a join to go on with, and its head
-    llvm::Value* resumes = nullptr;               // i1: it is a join
+    llvm::Value *task, *head[2], *resumes;        // the first task's record, or a join to go on with, where `resumes`, and its head
   };
   [[nodiscard]] RoundStart begin_wide(Builder& b, llvm::Value* control, llvm::Value* thread, llvm::Value* threads, llvm::BasicBlock* none);
   [[nodiscard]] llvm::Function* step_function();
   [[nodiscard]] llvm::Value* step_start(Builder& b, unsigned field);
   [[nodiscard]] RoundStart begin_step(Builder& b, llvm::Value* control, llvm::Value* way, llvm::BasicBlock* none);
-  void begin_step_task(Builder& b, llvm::Value* worker, llvm::Value* state, const RoundStart& start);
+  void begin_first_task(Builder& b, llvm::Value* worker, llvm::Value* state, const RoundStart& start);
+  void prefetch(Builder& b, llvm::Value* address);
   void prefetch_record(Builder& b, llvm::Value* record);
 
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> device_kinds_;   // by data and constructor
