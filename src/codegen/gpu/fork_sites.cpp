@@ -95,7 +95,7 @@ class Finder {
       if (std::find(row.callees.begin(), row.callees.end(), name) == row.callees.end()) row.callees.push_back(name);
     }
     if (device_.entries.empty()) {
-      row.reason = "no call is marked with `!`";
+      row.reason = "no call outside of a fork is marked with `!`";
       return row;
     }
     if (f.index >= device_.reachable.size() || !device_.reachable[f.index]) {
