@@ -176,6 +176,10 @@ int command_build(const Options& given) {
 }
 
 int command_check(const Options& options) {
+  if (!options.dump.empty() && options.dump != "ast" && options.dump != "core") {
+    print(stderr, fmt::format("bendc: check makes the forms ast and core, `bendc build --dump={0}` makes {0}\n", options.dump));
+    return kExitUsage;
+  }
   const Compilation compilation = compiled(options, Goal::Check);
   if (options.time_phases) print_times(compilation.times);
   if (compilation.outcome != Outcome::Checked) return status_of(compilation);

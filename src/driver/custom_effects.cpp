@@ -66,7 +66,7 @@ EffectObjects compile_effects(const std::vector<EffectFile>& files, ScratchFolde
       return out;
     }
     const std::string object = folder.file(file.prefix + ".o");
-    const ToolResult ran = run_c_compiler({"-std=gnu11", "-O2", "-fPIC", "-Wall", "-I", folder.path(), fmt::format("-DBEND_EFFECT_PREFIX={}", file.prefix), "-c", file.path, "-o", object});
+    const ToolResult ran = run_c_compiler({"-std=gnu11", "-O2", "-fPIC", "-Wall", "-I", folder.path(), fmt::format("-DBEND_EFFECT_PREFIX={}", file.prefix), "-c", path_word(file.path), "-o", object});
     out.output += ran.output;
     if (!ran.started) out.message = ran.message;
     else if (!ran.ok) out.message = fmt::format("`{}` cannot compile `{}`", c_compiler(), file.path);

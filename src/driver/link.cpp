@@ -19,7 +19,7 @@ LinkResult link_program(std::string_view object, const std::vector<EffectFile>& 
   if (!folder.error().empty()) return {false, folder.error(), ""};
   EffectObjects objects = compile_effects(effects, folder);
   if (!objects.message.empty()) return {false, objects.message, objects.output};
-  std::vector<std::string> words{"-o", path, program};
+  std::vector<std::string> words{"-o", path_word(path), program};
   words.insert(words.end(), objects.paths.begin(), objects.paths.end());
   switch (as) {
     case Linked::Executable: words.insert(words.end(), {archive, "-static-libgcc", "-pthread", "-ldl"}); break;

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <string_view>
 
 #include "codegen/llvm/context.h"
 #include "driver/allocator.h"
@@ -120,8 +121,12 @@ int command(int argc, char** argv) {
   const std::vector<CLI::App*> commands = app.get_subcommands({});
   if (argc > 1 && argv[1][0] != '-' && std::none_of(commands.begin(), commands.end(), [&](const CLI::App* command) { return command->get_name() == argv[1]; }))
     return usage_error(std::string("there is no command `") + argv[1] + "`");
+  // `--` before FILE ends run's options, behind FILE it is a word of the program.
+  int ours = argc;
+  if (argc > 1 && std::string_view(argv[1]) == run->get_name()) ours = static_cast<int>(std::find(argv, argv + argc, std::string_view("--")) - argv);
   try {
-    app.parse(argc, argv);
+    app.parse(ours, argv);
+    if (ours < argc && !run->remaining().empty()) app.parse(ours = argc, argv);
   } catch (const CLI::CallForHelp& help) {
     return app.exit(help);
   } catch (const CLI::CallForVersion& version) {
@@ -131,8 +136,9 @@ int command(int argc, char** argv) {
   }
   if (run->parsed()) {
     std::vector<std::string> rest = run->remaining();
+    if (ours < argc) rest.assign(argv + ours + 1, argv + argc);
     if (rest.empty()) return usage_error("run: FILE is missing");
-    if (rest[0].size() > 1 && rest[0][0] == '-') return usage_error("run: there is no option `" + rest[0] + "`");
+    if (ours == argc && rest[0].size() > 1 && rest[0][0] == '-') return usage_error("run: there is no option `" + rest[0] + "`");
     options.file = rest[0];
     options.words.assign(rest.begin() + 1, rest.end());
     return bendc::command_run(options);

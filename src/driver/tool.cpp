@@ -19,6 +19,8 @@ std::string c_compiler() {
   return chosen && *chosen ? chosen : "cc";
 }
 
+std::string path_word(const std::string& path) { return path.starts_with('-') || path.starts_with('@') ? "./" + path : path; }
+
 ToolResult run_c_compiler(std::vector<std::string> words) {
   words.insert(words.begin(), c_compiler());
   ToolResult out = run_tool(words);

@@ -15,6 +15,8 @@ struct ToolResult {
 [[nodiscard]] ToolResult run_tool(const std::vector<std::string>& words);
 
 [[nodiscard]] std::string c_compiler();
+// A path as a word of a command that takes it for a file whatever its first character is: `-e.c` is `./-e.c`, `@e.c` is `./@e.c`.
+[[nodiscard]] std::string path_word(const std::string& path);
 [[nodiscard]] ToolResult run_c_compiler(std::vector<std::string> words);
 
 }  // namespace bendc
