@@ -8,8 +8,8 @@ import subprocess
 
 from tools import ROOT, bars, command, progress, rewrite, save, stop
 
-# The twin a row is compared with, where it is not the first line of the same name: programs with a cell or a key a word.
-TWIN = {"life": "life.u32", "scan": None, "scan_whole": None, "scan_repeat": None}
+# The twin a row is compared with, where it is not the first line of the same name: programs with a cell a word, and the same search as a tree of forks.
+TWIN = {"life": "life.u32", "twins.queens": "queens", "scan": None, "scan_whole": None, "scan_repeat": None}
 
 
 def read(folder, name):
