@@ -59,7 +59,8 @@ class Cursor {
     // Right behind an error the parser is still finding its way: what it meets there is an echo.
     constexpr uint32_t kFar = 3;
     const bool echo = last_error_ != kNone && pos_ - last_error_ <= kFar;
-    bool silent = panic_ || at(TokenKind::Bad) || (peek().flags & kReported) || (echo && code == Code::P1);
+    const bool behind_bad = pos_ > 0 && tokens_.items[pos_ - 1].kind == TokenKind::Bad && !peek().newline_before();
+    bool silent = panic_ || at(TokenKind::Bad) || behind_bad || (peek().flags & kReported) || (echo && code == Code::P1);
     panic_ = true;
     last_error_ = pos_;
     Diagnostic* d = silent ? nullptr : error(code, span, std::move(message));

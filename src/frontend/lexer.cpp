@@ -141,7 +141,10 @@ class Lexer {
     size_t dot = text.find('.');
     while (dot != std::string_view::npos && (class_of(at(begin + dot + 1)) & kHead)) dot = text.find('.', dot + 1);
     char after = at(begin + dot + 1);
-    if (class_of(after) & kDigit) report(Code::P3, begin, pos_, fmt::format("a part of the name `{}` starts with a digit", text), "start every part between dots with a letter or `_`");
+    if (class_of(after) & kDigit) {
+      report(Code::P3, begin, pos_, fmt::format("a part of the name `{}` starts with a digit", text),
+             "start every part between dots with a letter or `_`; a part of a pair has no name: take it apart where it is a parameter, by `(a, b) = p`");
+    }
     else if (after == '.') report(Code::P3, begin, pos_, fmt::format("the name `{}` has an empty part between two dots", text), "write one dot between two parts");
     else if (after == '|' || after == '^' || after == '&') report(Code::P3, begin, pos_, fmt::format("the name `{}` ends in a dot", text), fmt::format("write a space before `.{}.`", after));
     else report(Code::P3, begin, pos_, fmt::format("the name `{}` ends in a dot", text), "remove the dot: names have no trailing dot, and there is no field access");
@@ -210,6 +213,7 @@ class Lexer {
     std::string fix = "write a space after the number";
     if (text.size() > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X' || text[1] == 'b' || text[1] == 'o')) fix = "numbers are decimal: write the value in base ten";
     else if (after == '_') fix = "write the digits without `_`";
+    else if (const std::string_view suffix = text.substr(std::min(whole_end - begin, text.size())); suffix == "u" || suffix == "u32" || suffix == "U32" || suffix == "f" || suffix == "f32" || suffix == "i32") fix = "a number says its type by its form: `5` is a U32, `5n` a Nat, `5.0` an F32";
     else if (after == 'e' || after == 'E') fix = "an F32 literal needs its point: `1.0e5`";
     else if (after == '.' && whole_end + 1 == pos_) fix = fmt::format("an F32 literal has digits after the point: `{}0`", text.substr(0, 20));
     report(Code::P6, begin, pos_, fmt::format("malformed number {}", shortened(text)), std::move(fix));
@@ -366,7 +370,13 @@ class Lexer {
     unsigned char c = static_cast<unsigned char>(text_[pos_]);
     if (c >= 0x80) {
       while (static_cast<unsigned char>(at(pos_)) >= 0x80) ++pos_;
-      report(Code::P1, begin, pos_, fmt::format("`{}` has no meaning outside strings, characters and comments", std::string_view(text_).substr(begin, pos_ - begin).substr(0, 40)), "write straight quotes and ASCII names and operators");
+      // Some of these look like a space or like nothing: the number tells. The first twelve are shown.
+      size_t shown = begin, used;
+      const uint32_t first = text::utf8_decode(text_.data() + begin, pos_ - begin, &used);
+      for (int i = 0; i < 12 && shown < pos_; ++i, shown += used) (void)text::utf8_decode(text_.data() + shown, pos_ - shown, &used);
+      const std::string_view more = shown < pos_ ? "..." : "";
+      report(Code::P1, begin, pos_, fmt::format("`{}{}` (U+{:04X}) has no meaning outside strings, characters and comments", std::string_view(text_).substr(begin, shown - begin), more, first),
+             "write straight quotes, plain spaces, and ASCII names and operators");
     } else {
       ++pos_;
       report(Code::P1, begin, pos_, c < 0x20 || c == 0x7F ? fmt::format("the control character {} has no meaning outside strings, characters and comments", c)

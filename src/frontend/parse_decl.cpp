@@ -221,7 +221,8 @@ void Parser::type_decl() {
     uint32_t ctor_start = peek().offset;
     if (!name(ctor.name, ctor.name_span, "a constructor")) break;
     if (!at(TokenKind::LeftBrace)) {
-      if (auto* d = fail(Code::P1, here(), fmt::format("expected `{{` after the constructor `{}`, found {}", names_.text(ctor.name), found()))) d->fix = fmt::format("a constructor without fields is `{}{{}}`", names_.text(ctor.name));
+      if (auto* d = fail(Code::P1, here(), fmt::format("expected `{{` after the constructor `{}`, found {}", names_.text(ctor.name), found())))
+        d->fix = fmt::format(fmt::runtime(at(TokenKind::LeftParen) ? "fields stand in braces: `{}{{x: T}}`" : "a constructor without fields is `{}{{}}`"), names_.text(ctor.name));
       break;
     }
     Span open = here();

@@ -15,6 +15,7 @@ struct Foreign {
 
 constexpr std::string_view kNoIf = "a choice is a `match` on a parameter", kNoLet = "two names on one line start a parallel let", kLet = "write `x = value`, or `x : T = value`";
 constexpr std::string_view kNoLoop = "a def calls itself with a smaller argument", kLoop = "count a Nat down: `match n:`, then `case 0n: ..` and `case 1n+p: ..`";
+constexpr std::string_view kTypeParameters = "a def has no type parameters of its own kind: a type is an ordinary, erased argument", kErased = "write `(-A: Type, ..)`, and pass the type at each call";
 constexpr std::string_view kComment = "a comment starts with `#` and ends with its line";
 constexpr std::string_view kUnary = "there is no unary minus", kSubtract = "subtract from zero: `(0.0 - x : F32)`; U32 and Nat have no negative numbers";
 
@@ -52,6 +53,7 @@ constexpr Foreign kOperators[] = {
     {"mod", "`%` is the remainder", "write `(a % b : U32)`"},
     {"div", "`/` is the quotient", "write `(a / b : U32)`"},
     {"in", "there is no `in`", ""},
+    {"not", "`Bool.not` is a function", "write `Bool.not(x)`"},
 };
 constexpr std::string_view kLambdas[] = {"lambda", "fun", "fn", "func", "function"};
 
@@ -99,6 +101,11 @@ void Parser::hint(size_t first_report, uint32_t first_token) {
     for (uint32_t i = at; i < items.size() && !is(i, TokenKind::Colon); ++i)
       if (is(i, TokenKind::Ident) && text(items[i]) == "if") return say("a case has no guard: its patterns alone decide", "pass the Bool to a def that matches it");
   }
+  if (d.code == Code::P7 && is(at, TokenKind::U32) && is(at + 1, TokenKind::Plus) && items[at + 1].offset == found->end())
+    return say("`1n+p` matches a Nat; a U32 is matched by its literals alone", "count a Nat down, or write `case 0: ..` and `case _: ..`");
+  if (no_term && found->kind == TokenKind::Equal && at >= 2 && items[at - 1].end() == found->offset && is(at - 2, TokenKind::Ident) && items[at - 1].length == 1)
+    return say("no value changes: a let gives the new one a name, which may be the old one", fmt::format("write `{0} = ({0} {1} .. : T)`", text(items[at - 2]), text(items[at - 1])));
+  if (found->kind == TokenKind::Equal && d.message.starts_with("expected `is` and the kind")) return say(kTypes, kType);
   if (no_term && at >= 2 && (found->kind == TokenKind::Colon || found->kind == TokenKind::Equal) && is(at - 1, TokenKind::Ident)) {
     uint32_t open = at - 1;   // the bracket around `x: ..`
     for (uint32_t depth = 0; open-- > line;) {
@@ -119,9 +126,11 @@ void Parser::hint(size_t first_report, uint32_t first_token) {
   if (d.message.starts_with("expected `:` after the name") && at >= 2 && is(at - 2, TokenKind::Ampersand)) return say("`&x: A -> B` is the type of pairs whose second part depends on the first; there are no references", "write the type alone");
   if (found->kind == TokenKind::Equal && d.message.starts_with("expected `)` to close the parameters")) return say("parameters have no default values", "write a second def that calls this one with the value");
   if (d.message.starts_with("expected `=` after the")) {
-    for (uint32_t i = line; i < at; ++i) {
+    // What follows the names may be missing: then they stand on the line before.
+    const uint32_t from = found->newline_before() && at > 0 ? line_start(at - 1) : line;
+    for (uint32_t i = from; i < at; ++i) {
       if (!is(i, TokenKind::Ident)) continue;
-      if (const Foreign* f = find(kOperators, text(items[i])); f && i > line) return say(f->note, f->fix);
+      if (const Foreign* f = find(kOperators, text(items[i])); f && (i > from || f->word == "not")) return say(f->note, f->fix);
       if (std::find(std::begin(kLambdas), std::end(kLambdas), text(items[i])) != std::end(kLambdas)) return say("a function value is written with `=>` and has no keyword", "write `x => body`");
     }
     if (found->kind == TokenKind::Colon) return say("the names of a parallel let have no types", "give the value its type: `a b = {f(x) : T} g(y)`");
@@ -139,7 +148,7 @@ void Parser::hint(size_t first_report, uint32_t first_token) {
       if (d.code == Code::P4 && at > 0 && is(at - 1, TokenKind::LeftBrace)) return say("the cases of a match stand below a `:`, without braces", "write `match x:`, then the cases on lines of their own");
       break;
     case TokenKind::Less:
-      if (at >= 2 && is(at - 2, TokenKind::KwDef)) return say("a def has no type parameters of its own kind: a type is an ordinary, erased argument", "write `(-A: Type, ..)`, and pass the type at each call");
+      if (at >= 2 && is(at - 2, TokenKind::KwDef)) return say(kTypeParameters, kErased);
       if (is(at + 1, TokenKind::Minus) && items[at + 1].offset == found->offset + 1) return say("`x <- value` binds inside a `do` block", "open one above: `do IO<Unit>:`");
       break;
     case TokenKind::Minus:
@@ -182,6 +191,9 @@ void Parser::hint(size_t first_report, uint32_t first_token) {
       if (no_term && is(at - 1, TokenKind::LeftBracket) && !is(line, TokenKind::KwCase)) return say("brackets after a term are an index; types take their arguments in `<>`", "the type of an array is `Array<T>`, of a list `List<T>`");
       if (no_term && is(line, TokenKind::KwCase)) return say("a bracket after a term reads as an index", "put a comma between two patterns: `case _, []:`");
       break;
+    case TokenKind::String:
+      if (d.code == Code::P28 && at > 0 && items[at - 1].end() == found->offset) return say("a string has no prefix, and nothing in it is replaced by a value", "join the parts: `\"x = \" ++ U32.show(x)`");
+      break;
     case TokenKind::Question:
       if (d.code == Code::P28) return say("there is no conditional operator: a choice is a `match` on a parameter", "pass the Bool to a def that matches it");
       break;
@@ -191,6 +203,7 @@ void Parser::hint(size_t first_report, uint32_t first_token) {
       if (d.message.starts_with("expected a name for a constructor")) return say("constructors follow each other with nothing between them", "drop the `|`");
       break;
     case TokenKind::Semicolon:
+      if (no_term && at >= 2 && is(at - 2, TokenKind::LeftBracket)) return say("an array is filled with one value", "write `[v : T*4n]` for 4 slots, `[v : T^d]` for 2^d");
       if (d.code == Code::P28) return say("`;` ends a let, a step of a `do` block, a rewrite's head or an arm, and nothing else", "drop it");
       break;
     case TokenKind::Comma:
@@ -201,6 +214,7 @@ void Parser::hint(size_t first_report, uint32_t first_token) {
       break;
     case TokenKind::LeftParen:
     case TokenKind::LeftBracket:
+      if (found->kind == TokenKind::LeftBracket && at >= 2 && is(at - 2, TokenKind::KwDef)) return say(kTypeParameters, kErased);
       if (d.code == Code::P28 && found->newline_before()) return say("a bracket at the start of a line does not continue the line above", "write it on the line of what it belongs to");
       break;
     default:
