@@ -412,7 +412,8 @@ class ModuleEmitter {
   [[nodiscard]] llvm::Value* step_start(Builder& b, unsigned field);
   [[nodiscard]] RoundStart begin_step(Builder& b, llvm::Value* control, llvm::Value* way, llvm::BasicBlock* none);
   void begin_first_task(Builder& b, llvm::Value* worker, llvm::Value* state, const RoundStart& start);
-  void prefetch(Builder& b, llvm::Value* address);
+  void count_round(Builder& b, llvm::Value* control, llvm::Value* in_count, llvm::Value* next, llvm::Value* groups);
+  void prefetch(Builder& b, llvm::Value* address, uint32_t offset);
   void prefetch_record(Builder& b, llvm::Value* record);
 
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> device_kinds_;   // by data and constructor

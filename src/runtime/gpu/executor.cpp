@@ -104,11 +104,23 @@ void fill_control(const Run* run, BendDeviceControl* c) {
   choose_mode(c, 0, false);
 }
 
+// Whether a device's steps would find the joins to go on with.
+bool resumes_agree(const BendDeviceControl* c) {
+  const uint64_t* list = reinterpret_cast<const uint64_t*>(c->out_resumes);
+  for (uint32_t i = 0; i < c->out_resume_count && i < BEND_STEP_TASKS; ++i)
+    if (c->first_resumes[i] != list[i]) return false;
+  return true;
+}
+
 bool emulate(Run* run, Message* why) {
   BendDeviceControl* c = reinterpret_cast<BendDeviceControl*>(run->space->control);
   for (uint64_t round = 0; c->in_count > 0; ++round) {
     emulate_round(run, c, round);
     if (c->groups) emulate_groups(run, c, round);
+    if (!resumes_agree(c)) {
+      why->text("internal error: the joins that a step finds are others than those of the list");
+      return false;
+    }
     BendDeviceControl twin = *c;
     step(c, true);
     if (run->program->emulated_step) {
