@@ -42,7 +42,12 @@ bool branches(const llvm::Instruction& i) { return is_root(i) || is_reciprocal(i
 llvm::BranchInst* back_edge(llvm::BasicBlock& block) {
   auto* branch = llvm::dyn_cast<llvm::BranchInst>(block.getTerminator());
   if (!branch || !branch->isConditional() || !llvm::is_contained(branch->successors(), &block)) return nullptr;
-  return llvm::none_of(block, [](const llvm::Instruction& i) { return i.mayHaveSideEffects(); }) ? branch : nullptr;
+  // Nor does one that all lanes must meet at: some may be at the other block then.
+  auto stays = [](const llvm::Instruction& i) {
+    const auto* call = llvm::dyn_cast<llvm::CallBase>(&i);
+    return i.mayHaveSideEffects() || (call && call->isConvergent());
+  };
+  return llvm::none_of(block, stays) ? branch : nullptr;
 }
 
 struct Short {
