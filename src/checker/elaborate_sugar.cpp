@@ -268,6 +268,15 @@ TermId Elaborator::array_fill(const Node& n) {
 }
 
 TermId Elaborator::array_index(const Node& n) {
+  if (const Node& head = node(strip(NodeId(n.a))); head.kind == Kind::Name && !scope.find(head.name).valid()) {
+    const Lookup type = symbols.term(head.name);
+    if (type.symbol.kind == SymbolKind::Data && !book.datatypes[core::DataId(type.symbol.id)].params.empty()) {
+      Diagnostic& d = reports.add(Code::C2, n.span, fmt::format("`{}` is a type, and brackets are an index into an array", text(head.name)));
+      d.notes.push_back("a type's arguments stand in `<>`");
+      d.fix = fmt::format("write `{}<..>`", text(head.name));
+      return error_term(n.span);
+    }
+  }
   TermId array = term(NodeId(n.a));
   TermId index = term(NodeId(n.b), {OperatorType::Kind::Named, words_.u32, n.span});
   TermId args[] = {global(words_.u32, n.span), array, index};

@@ -11,6 +11,10 @@
 namespace bendc {
 
 ScratchFolder::ScratchFolder() {
+  sigset_t waiting;
+  sigemptyset(&waiting);
+  for (const int signal : kEndingSignals) sigaddset(&waiting, signal);
+  pthread_sigmask(SIG_BLOCK, &waiting, &before_);
   const char* base = std::getenv("TMPDIR");
   path_ = fmt::format("{}/bendc-XXXXXX", base && *base ? base : "/tmp");
   made_ = mkdtemp(path_.data()) != nullptr;
@@ -18,9 +22,11 @@ ScratchFolder::ScratchFolder() {
 }
 
 ScratchFolder::~ScratchFolder() {
-  if (!made_) return;
-  for (const std::string& file : files_) unlink(file.c_str());
-  rmdir(path_.c_str());
+  if (made_) {
+    for (const std::string& file : files_) unlink(file.c_str());
+    rmdir(path_.c_str());
+  }
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
 std::string ScratchFolder::file(std::string_view name) {

@@ -1,10 +1,16 @@
-// A folder of its own under TMPDIR, gone with its files at the end of a command.
+// A folder of its own under TMPDIR, gone with its files at the end of a command. While it is there, signals that ask the process to end wait:
+// they take effect when it is gone.
 #pragma once
+#include <signal.h>
+
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace bendc {
+
+// The signals that wait: those of Ctrl-C, of `kill` and of a closed terminal.
+inline constexpr int kEndingSignals[] = {SIGINT, SIGTERM, SIGHUP};
 
 class ScratchFolder {
  public:
@@ -28,6 +34,7 @@ class ScratchFolder {
   std::string path_, error_;
   std::vector<std::string> files_;
   bool made_ = false;
+  sigset_t before_{};   // the thread's mask
 };
 
 }  // namespace bendc
