@@ -153,12 +153,13 @@ TermId Elaborator::unknown(Name written, Span span, SymbolKind kind) {
   } else if (suggestions_left_ > 0) {
     --suggestions_left_;
     const std::string aliased = symbols.behind_alias(name, kind == SymbolKind::Ctor ? kind : SymbolKind::Def);
-    std::string near = symbols.nearest(name, kind == SymbolKind::Ctor ? kind : SymbolKind::Def, kind == SymbolKind::None ? scope.names() : std::vector<Name>());
     const size_t dot = name.find('.');
     const std::vector<Name> locals = scope.names();
     const bool of_local = dot != std::string_view::npos && std::any_of(locals.begin(), locals.end(), [&](Name local) { return names.text(local) == name.substr(0, dot); });
     const std::vector<std::string> members = symbols.members(of_local ? name.substr(dot + 1) : name, 3);
     const Symbol type = dot != std::string_view::npos ? symbols.term(names.intern(std::string(name.substr(0, dot)))).symbol : Symbol();
+    // `Map.shw` is meant for Map: what another type has is no help.
+    const std::string near = symbols.nearest(name, kind == SymbolKind::Ctor ? kind : SymbolKind::Def, kind == SymbolKind::None ? scope.names() : std::vector<Name>(), type ? name.substr(0, dot + 1) : std::string_view());
     const bool of_library = type && program_.modules[ModuleId(type.module)].base;
     const std::string converted = kind == SymbolKind::None ? the_other_way(name) : std::string();
     const std::string capital = near.empty() && kind == SymbolKind::None ? symbols.nearest(name, SymbolKind::Ctor, {}) : std::string();

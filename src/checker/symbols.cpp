@@ -175,14 +175,16 @@ std::vector<std::string> Symbols::members(std::string_view written, size_t limit
   return out;
 }
 
-std::string Symbols::nearest(std::string_view written, SymbolKind kind, const std::vector<Name>& locals) const {
-  uint32_t limit = written.size() <= 2 ? 1 : written.size() <= 5 ? 2 : 3;
+std::string Symbols::nearest(std::string_view written, SymbolKind kind, const std::vector<Name>& locals, std::string_view within) const {
+  const std::string_view own = written.substr(within.size());
+  uint32_t limit = own.size() <= 2 ? 1 : own.size() <= 5 ? 2 : 3;
   std::string best;
   auto consider = [&](std::string_view candidate) {
-    if (candidate == written) return;
-    uint32_t d = edit_distance(written, candidate, limit);
+    if (candidate == written || !candidate.starts_with(within)) return;
+    const std::string_view other = candidate.substr(within.size());
+    uint32_t d = edit_distance(own, other, limit);
     // A rewrite of most of the word is no help.
-    if (d > limit || d * 2 > std::max(written.size(), candidate.size())) return;
+    if (d > limit || d * 2 > std::max(own.size(), other.size())) return;
     if (!best.empty() && d == limit) return;
     best = std::string(candidate);
     limit = d;

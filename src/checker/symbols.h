@@ -58,8 +58,8 @@ class Symbols {
   [[nodiscard]] std::string behind_alias(std::string_view written, SymbolKind kind);
   // Names of Base that end in `.written`, such as `U32.show` for `show`: at most `limit`, in the order of the library.
   [[nodiscard]] std::vector<std::string> members(std::string_view written, size_t limit) const;
-  // The closest declared name to a mistyped one, as the current module writes it; empty when none is close.
-  [[nodiscard]] std::string nearest(std::string_view written, SymbolKind kind, const std::vector<Name>& locals) const;
+  // The closest declared name to a mistyped one, as the current module writes it; empty when none is close. Both begin with `within`, which is right.
+  [[nodiscard]] std::string nearest(std::string_view written, SymbolKind kind, const std::vector<Name>& locals, std::string_view within = {}) const;
 
  private:
   struct Cached {
