@@ -17,10 +17,11 @@ constexpr int kJitErrorLog = 5, kJitErrorLogBytes = 6;
 constexpr int kLimitStack = 0, kLimitPendingLaunches = 4;
 constexpr int kFunctionLocalBytes = 3, kFunctionRegisters = 4;
 
-// Grids launched and not begun. The driver reserves memory for all of them. It refuses what is beyond, but once its list has run full often a program may
-// never end (H200, driver 580: a tree of 2^19 leaves, a grid a fork), so the kernel keeps below it.
-constexpr size_t kPending = 32768;
-constexpr uint32_t kMostWaiting = 24576;
+// Grids in the driver's list: those that have not begun, and those whose descendants have not ended. The driver reserves memory for all of them. It refuses what is beyond, but once
+// its list has run full often a program may never end, in the device runtime's own code (H200, driver 580: a tree of 2^19 leaves, a grid a fork; breadth-first
+// search, one run of ten with three quarters of a list of 32768 waiting). So the kernel lets no more than these sixteenths of the list wait.
+constexpr size_t kPending = 131072, kFewestPending = 2048;
+constexpr uint32_t kWaitingSixteenths = 3;
 constexpr uint64_t kRecords = 1u << 22;
 constexpr uint64_t kEmulatedRecords = 1u << 16;
 constexpr uint64_t kPoolHeader = 128;  // the cursor has a line of its own
@@ -101,7 +102,11 @@ bool open_kernel(Launches* launches, Message* why) {
   // The device runtime's own calls need some stack beside the kernel's.
   const size_t wanted = static_cast<size_t>(local) + 1024;
   if (wanted > stack && !check(launches, "cuCtxSetLimit", d.context_limit(kLimitStack, wanted), why)) return false;
-  return check(launches, "cuCtxSetLimit", d.context_limit(kLimitPendingLaunches, kPending), why);
+  for (size_t pending = kPending;; pending /= 2) {
+    launches->most_waiting = static_cast<uint32_t>(pending / 16 * kWaitingSixteenths);
+    const int code = d.context_limit(kLimitPendingLaunches, pending);
+    if (code != kOutOfMemory || pending == kFewestPending) return check(launches, "cuCtxSetLimit", code, why);
+  }
 }
 
 // A small pool for some seeds, so that it runs full.
@@ -116,6 +121,7 @@ bool launches_open(Launches* launches, const GpuConfig& config, const BendGpuPro
   launches->way = config.fork == Fork::Thread ? BEND_LAUNCH_THREAD : config.fork == Fork::Warp ? BEND_LAUNCH_WARP : BEND_LAUNCH_BLOCK;
   if (!device) {
     launches->capacity = emulated_capacity(config.seed);
+    launches->most_waiting = kPending / 16 * kWaitingSixteenths;
     launches->base = reinterpret_cast<uint64_t>(calloc(1, kPoolHeader + uint64_t{launches->capacity} * program->task_stride));
     if (launches->base) return true;
     why->text("the system refuses memory");
@@ -154,7 +160,7 @@ bool run_launches(Run* run, Message* why) {
   pool.way = launches->way;
   pool.first_warp = run->control->warp_capacity;
   pool.warp_capacity = space->warp_capacity - run->control->warp_capacity;
-  pool.most_waiting = kMostWaiting;
+  pool.most_waiting = launches->most_waiting;
   if (!launches->device) {
     BendLaunchPool* there = reinterpret_cast<BendLaunchPool*>(launches->base);
     BendDeviceControl* c = reinterpret_cast<BendDeviceControl*>(space->control);

@@ -15,6 +15,7 @@ struct Launches {
   uint64_t base;             // pool: BendLaunchPool, then its records
   uint32_t capacity;
   uint32_t way;
+  uint32_t most_waiting;     // BendLaunchPool
   uint32_t registers, local_bytes;
 };
 
