@@ -211,14 +211,17 @@ const Value* Checker::infer_app(TermId id, const Env* env, bool live, const Spin
       domain = m_.domain(type);
     }
     const uint32_t reported_here = reported_;
+    const size_t diagnostics_here = diagnostics_.size();
     if (i >= first) check(arg, env, domain, live && quantity != Quantity::None);
-    if (reported_ == reported_here + 1 && (diagnostics_.last().code == Code::C5 || diagnostics_.last().code == Code::C12) && diagnostics_.last().span.offset == span(arg).offset) misplaced.push_back(i);
+    // What this argument itself was found to be; a call that does not descend is counted now and reported at the end of the def.
+    Diagnostic* found = diagnostics_.size() > diagnostics_here && diagnostics_.last().span.offset == span(arg).offset ? &diagnostics_.last() : nullptr;
+    if (reported_ == reported_here + 1 && found != nullptr && (found->code == Code::C5 || found->code == Code::C12)) misplaced.push_back(i);
     if (reported_ != reported_before) {
-      if (at.valid() && t.c < params && diagnostics_.all().back().span.offset == span(arg).offset) {
-        diagnostics_.last().notes.push_back(fmt::format("`{}` takes {}, this call gives {}", def_text(DefId(head.a)), count_text(params, "argument"), t.c));
-        diagnostics_.last().labels.push_back({book_.defs[DefId(head.a)].name_span, fmt::format("`{}` is declared here", def_text(DefId(head.a)))});
-        if (i == 0 && t.c + 1 == params && diagnostics_.last().expected == "Quant") {
-          diagnostics_.last().fix = fmt::format("a quantity comes first: `{}(&2, ..)` when its values can be copied, else `{}(&1, ..)`", def_text(DefId(head.a)), def_text(DefId(head.a)));
+      if (at.valid() && t.c < params && found != nullptr) {
+        found->notes.push_back(fmt::format("`{}` takes {}, this call gives {}", def_text(DefId(head.a)), count_text(params, "argument"), t.c));
+        found->labels.push_back({book_.defs[DefId(head.a)].name_span, fmt::format("`{}` is declared here", def_text(DefId(head.a)))});
+        if (i == 0 && t.c + 1 == params && found->expected == "Quant") {
+          found->fix = fmt::format("a quantity comes first: `{}(&2, ..)` when its values can be copied, else `{}(&1, ..)`", def_text(DefId(head.a)), def_text(DefId(head.a)));
         }
         return error();
       }
