@@ -226,7 +226,8 @@ void Checker::report_missing() {
     for (const std::string& c : m.cases) list += (list.empty() ? "" : ", ") + c;
     if (m.more != 0) list += fmt::format(" and {} more", m.more);
     const bool one = m.cases.size() == 1 && m.more == 0;
-    Diagnostic& d = report(Code::C15, m.match, m.literals ? fmt::format("literal cases never cover `{}`", name_text(book_.datatypes[m.data].name))
+    const bool chars = std::any_of(m.cases.begin(), m.cases.end(), [](const std::string& c) { return c.find("Chr{U32{") != std::string::npos; });
+    Diagnostic& d = report(Code::C15, m.match, m.literals ? fmt::format("literal cases never cover `{}`", chars ? "Char" : name_text(book_.datatypes[m.data].name))
                                                           : fmt::format("missing {}: {}", one ? "case" : "cases", list));
     const bool strings = std::any_of(m.cases.begin(), m.cases.end(), [](const std::string& c) { return c.find("SCon{Chr{") != std::string::npos; });
     if (strings) d.message = "literal cases never cover `String`";

@@ -169,6 +169,15 @@ void Parser::hint(size_t first_report, uint32_t first_token) {
       break;
     case TokenKind::Colon:
       if (no_term && twice()) return say("`h <> t` puts an element before a list; a type stands after one `:`", "write `h <> t`");
+      if (no_term) {
+        // `(a : T) (b : T)`: the group was read as the arguments of what stands before it.
+        uint32_t open = at;
+        for (uint32_t closed = 0; open > line; --open) {
+          if (is(open - 1, TokenKind::RightParen)) ++closed;
+          else if (is(open - 1, TokenKind::LeftParen) && closed-- == 0) break;
+        }
+        if (open > line + 1 && is(open - 2, TokenKind::RightParen)) return say("a `(` that follows a term on its line holds the arguments of a call of that term", "begin the second value on a line of its own");
+      }
       if (at > 0 && d.message.starts_with("expected `(`")) return say("a constant is a def without parameters", fmt::format("write `def {}() -> T: value`", text(items[at - 1])));
       for (uint32_t i = at; d.code == Code::P28 && i < items.size() && (i == at || !items[i].newline_before()); ++i)
         if (is(i, TokenKind::Less) && is(i + 1, TokenKind::Minus) && items[i + 1].offset == items[i].end()) return say("`x : T <- value` binds inside a `do` block", "open one above: `do IO<Unit>:`");
