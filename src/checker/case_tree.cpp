@@ -396,6 +396,7 @@ TermId CaseTree::refuse(const Scrutinee& s, const Site& site) {
       code = Code::F2;
       message = "this match is on a constructor or literal, whose case is known";
       rule = "only parameters and pattern fields can be matched";
+      if (n.kind == Kind::Tuple) fix = "name each part by a let of its own, `a = f(x)`, or two calls by a parallel let, `a b = f(x) g(y)`";
       break;
     case Kind::Error: elab_.reports.broken = true; return elab_.error_term(site.span);
     case Kind::TypeKw: case Kind::DataKw: case Kind::QuantKw: case Kind::KindOf: case Kind::QuantLit: case Kind::All: case Kind::Exists:

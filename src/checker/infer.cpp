@@ -226,6 +226,7 @@ const Value* Checker::infer_app(TermId id, const Env* env, bool live, const Spin
         return error();
       }
       if ((t.flags & core::kOperator) != 0) return error();   // the operands have one type: one report
+      if (found != nullptr && found->code == Code::C5 && head.kind == TermKind::Ref && explains_all(DefId(head.a), i, *found)) return error();
     }
     // What a wrong type argument makes of the other arguments' types is no news.
     const Value* value = reported_ != reported_here && quantity == Quantity::None ? error() : m_.delay(arg, env);
@@ -240,6 +241,17 @@ const Value* Checker::infer_app(TermId id, const Env* env, bool live, const Spin
     suggest_arguments(id, misplaced, diagnostics_before);
   }
   return at.valid() ? m_.delay(at, at_env) : type;
+}
+
+// Whether what is wrong with an argument says what is wrong with those after it, too: the array of an index, a side of `A & B`.
+bool Checker::explains_all(DefId called, uint32_t argument, Diagnostic& d) const {
+  if (!book_.module_is_stdlib[book_.defs[called].module]) return false;
+  const std::string name = def_text(called);
+  if ((name == "Array.get" || name == "Array.set") && argument == 1) return true;
+  if ((name != "Pair" && name != "Or") || d.expected != "Type" || !d.fix.empty()) return false;
+  d.notes.push_back("`A & B` is the type of pairs and `A | B` that of choices");
+  d.fix = "bits are combined by `.&.` and `.|.`, truth values by `&&` and `||`, and a pair is written `(a, b)`";
+  return true;
 }
 
 uint32_t Checker::written_params(TermId type) const {

@@ -218,7 +218,17 @@ void Checker::quantity_exceeded(uint32_t level, TermId at) {
     Diagnostic& d = report(Code::C6, span(at), fmt::format("the erased `{}` is used by live code", name));
     d.labels.push_back({b.span, fmt::format("`{}` is erased here", name)});
     d.notes.push_back("an erased value does not exist at run time; only types and other dead code may name it");
-    d.fix = fmt::format("drop the `-` of `{}`", name);
+    // Where no `-` is written the quantity comes from the binder's lack of a type, or from what the binder takes apart.
+    const std::string_view before = b.span.valid() ? sources_.text({b.span.file, 0, b.span.offset}) : std::string_view();
+    const size_t last = before.find_last_not_of(" \t");
+    if (last != std::string_view::npos && before[last] == '-') {
+      d.fix = fmt::format("drop the `-` of `{}`", name);
+    } else if (m_.whnf(b.type)->tag == Tag::Quant) {
+      d.notes.push_back("a parameter written without a type is an erased quantity, one of `&0`, `&1`, `&2`");
+      d.fix = fmt::format("write its type: `{}: T`", name);
+    } else {
+      d.fix = "drop the `-` where it is declared: of the field that the pattern names, or of the parameter in the function's type";
+    }
     return;
   }
   const TermId first = usage_.first_use(level);

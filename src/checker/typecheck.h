@@ -76,6 +76,7 @@ class Checker {
   // infer.cpp
   const Value* infer(TermId id, const Env* env, bool live);
   const Value* infer_app(TermId id, const Env* env, bool live, const Spine* outer = nullptr);
+  bool explains_all(core::DefId called, uint32_t argument, Diagnostic& d) const;
   uint32_t written_params(TermId type) const;
   bool ends_in_data(TermId type) const;
   void suggest_arguments(TermId call, const std::vector<uint32_t>& misplaced, size_t first);
