@@ -9,6 +9,7 @@
 #include "codegen/llvm/coalesce_loops.h"
 #include "codegen/llvm/emitter.h"
 #include "codegen/llvm/machine.h"
+#include "codegen/llvm/one_latch.h"
 #include "codegen/llvm/sanitize.h"
 #include "codegen/llvm/sign_shift.h"
 #include "codegen/llvm/straight_roots.h"
@@ -60,9 +61,11 @@ constexpr const char* kAfterCoalescing =
 constexpr const char* kWiden = "function(infer-alignment)";
 
 std::string optimize_device(IrModule& module, const Machine& machine, int level) {
+  keep_one_latch(*module.module);
   if (level < 2) return run_pipeline(module, machine, pipeline_of(level));
   std::string problem = run_pipeline(module, machine, pipeline_of(level), false);
   if (!problem.empty()) return problem;
+  release_latches(*module.module);
   const bool kept = find_tiles(*module.module) != nullptr;
   coalesce_loops(*module.module, BEND_BLOCK_THREADS);
   request_unrolling(*module.module);
