@@ -54,7 +54,7 @@ bool Checker::check_name(TermId ref, const Spine* spine, const Env* env, bool li
 }
 
 // The patterns of the def's parameters at this point, rebuilt from the events on the path.
-std::vector<const Value*> Checker::left_hand_side() {
+std::vector<const Value*> Checker::left_hand_side(size_t* written) {
   std::vector<const Path*> events;
   for (const Path* p = frame_.path; p != nullptr; p = p->before) events.push_back(p);
   struct Open {
@@ -93,6 +93,7 @@ std::vector<const Value*> Checker::left_hand_side() {
     open.back().fields.push_back(any);
     close();
   }
+  if (written != nullptr) *written = row.size();
   while (row.size() < frame_.columns) row.push_back(any);
   row.resize(frame_.columns);
   return row;

@@ -179,7 +179,7 @@ void Checker::missing_cases(TermId id, const AdtValue* adt, bool spine, bool lit
     if (m.match.file == where.file && m.match.offset == where.offset) entry = &m;
   }
   if (entry == nullptr) {
-    missing_.push_back({where, {}, 0, literals, bare, DataId(adt->a)});
+    missing_.push_back({where, {}, 0, literals, bare, !spine || !frame_.def.valid(), DataId(adt->a)});
     entry = &missing_.back();
     ++reported_;
   }
@@ -212,8 +212,14 @@ void Checker::missing_cases(TermId id, const AdtValue* adt, bool spine, bool lit
     open->before = before;
     open->value = pattern_of(ctor);
     frame_.path = open;
-    std::vector<const Value*> row = left_hand_side();
+    size_t written = 0;
+    std::vector<const Value*> row = left_hand_side(&written);
     frame_.path = before;
+    if (written > frame_.columns) {
+      entry->lambda = true;
+      missing.push_back(fmt::format("`{}`", pattern_text(pattern_of(ctor))));
+      continue;
+    }
     std::string text;
     for (const Value* p : row) text += (text.empty() ? "" : ", ") + pattern_text(p);
     missing.push_back(fmt::format("`case {}`", text));
@@ -233,7 +239,8 @@ void Checker::report_missing() {
     if (strings) d.message = "literal cases never cover `String`";
     d.notes.push_back("a match covers every value of the matched type");
     if (m.bare) d.notes.push_back("this match has no cases of its own: those of a match inside a case stand to the right of that `case`");
-    d.fix = m.literals || strings ? std::string("add `case _:` for all other values") : std::string("add the missing cases, or `case _:`");
+    if (m.lambda) d.fix = "a lambda-match takes an arm for each constructor, `K: x => y => ..` with its fields, and last a function for all others, `_ => ..`";
+    else d.fix = m.literals || strings ? std::string("add `case _:` for all other values") : std::string("add the missing cases, or `case _:`");
   }
   missing_.clear();
 }

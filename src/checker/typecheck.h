@@ -114,7 +114,7 @@ class Checker {
   // A name in head position with `args` arguments (the App `call`, none when bare). False: reported, its type is Error.
   bool check_name(TermId ref, const Spine* spine, const Env* env, bool live);
   void check_descent(TermId ref, const Spine* spine, const Env* env);
-  std::vector<const Value*> left_hand_side();
+  std::vector<const Value*> left_hand_side(size_t* written = nullptr);   // written: how many patterns the path has given, past the parameters too
   std::string pattern_text(const Value* pattern);
   void suggest_order();
   std::string signature_text(const std::vector<size_t>& order);
@@ -206,6 +206,7 @@ class Checker {
     std::vector<std::string> cases;
     uint32_t more = 0;
     bool literals = false, bare = false;
+    bool lambda = false;   // a lambda-match: it has arms and belongs to no row of the def
     core::DataId data;
   };
   std::vector<Missing> missing_;
