@@ -141,3 +141,15 @@ BendWord bend_string_literal(BendWorker* worker, const uint32_t* code_points, ui
   }
   return list;
 }
+
+void bend_fill_strings(BendWorker*, void* nodes, const void* codes, uint32_t width, const uint64_t* ends, uint64_t count) {
+  auto* node = static_cast<U32Node*>(nodes);
+  uint64_t at = 0;
+  for (uint64_t i = 0; i < count; ++i)
+    for (; at < ends[i]; ++at) {
+      const uint32_t code = width == 1   ? static_cast<const uint8_t*>(codes)[at]
+                            : width == 2 ? static_cast<const uint16_t*>(codes)[at]
+                                         : static_cast<const uint32_t*>(codes)[at];
+      node[at] = {BEND_IMMORTAL, code, at + 1 < ends[i] ? reinterpret_cast<BendWord>(node + at + 1) | 1 : 0};
+    }
+}

@@ -23,6 +23,7 @@ uint64_t bend_fork(BendWorker* worker, uint32_t site);
 void bend_fork_end(BendWorker* worker, uint32_t site, uint64_t token);
 uint32_t bend_join(BendWorker* worker, void* task);
 BendWord bend_string_literal(BendWorker* worker, const uint32_t* code_points, uint64_t count);
+void bend_fill_strings(BendWorker* worker, void* nodes, const void* codes, uint32_t width, const uint64_t* ends, uint64_t count);
 void bend_show_text(BendWorker* worker, const char* bytes, uint64_t size);
 void bend_show_u32(BendWorker* worker, uint32_t value);
 void bend_show_nat(BendWorker* worker, uint64_t value);

@@ -5,11 +5,14 @@
 #include <llvm/IR/Verifier.h>
 #include <llvm/Support/raw_ostream.h>
 
+#include <utility>
+
 #include "codegen/gpu/machine_plan.h"
 #include "codegen/llvm/device.h"
 #include "codegen/llvm/machine.h"
 #include "codegen/llvm/names.h"
 #include "codegen/llvm/unroll_recursion.h"
+#include "codegen/run_once.h"
 
 namespace bendc::codegen {
 
@@ -92,7 +95,9 @@ llvm::Function* ModuleEmitter::helper(const std::string& name, llvm::FunctionTyp
   mark_function(function);
   function->setCallingConv(on_device() ? llvm::CallingConv::C : llvm::CallingConv::Fast);
   Builder b(llvm::BasicBlock::Create(context, "entry", function));
+  const bool once = std::exchange(runs_once_, false);
   build(function, b);
+  runs_once_ = once;
   return function;
 }
 
@@ -144,10 +149,13 @@ llvm::Function* ModuleEmitter::declare_function(FuncId id, const char* suffix) {
 
 void ModuleEmitter::run() {
   declare_functions();
+  const std::vector<bool> once = flow::find_run_once(flow);
   for (uint32_t i = 0; i < flow.funcs.size(); ++i) {
+    runs_once_ = once[i];
     FuncEmitter(*this, FuncId(i), false).run();
     if (sequential_[i]) FuncEmitter(*this, FuncId(i), true).run();
   }
+  runs_once_ = false;
   emit_entry();
   if (objects_) {   // no entry: nothing reads the table
     objects_->replaceAllUsesWith(llvm::PoisonValue::get(objects_->getType()));

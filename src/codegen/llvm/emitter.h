@@ -139,8 +139,11 @@ class ModuleEmitter {
   [[nodiscard]] uint32_t box_id(flow::TypeId type);
   [[nodiscard]] uint32_t request_id(flow::EffectId effect, flow::TypeId continuation);
   [[nodiscard]] llvm::Constant* text(const std::string& bytes);               // zero-terminated
-  [[nodiscard]] llvm::Constant* string_word(uint32_t index);                  // a static String as an i64 constant
   [[nodiscard]] llvm::Constant* objects_table() { return objects_; }
+
+  // --- string constants (static_strings.cpp) ---
+  [[nodiscard]] llvm::Constant* string_word(uint32_t index);                  // a static String as an i64 constant
+  void fill_strings(Builder& b, llvm::Value* worker);                         // at the start of the program
 
   // `sequential`: the clone that runs forks in order; the same function when it reaches none.
   [[nodiscard]] llvm::Function* function(flow::FuncId id, bool sequential = false) {
@@ -437,6 +440,13 @@ class ModuleEmitter {
   std::map<uint32_t, uint32_t> request_ids_;
   std::map<std::string, llvm::Constant*> texts_;
   std::map<uint32_t, llvm::Constant*> strings_;
+  // static_strings.cpp
+  void place_strings();
+  llvm::Constant* constant_string(const std::u32string& chars);
+  llvm::Constant* node_word(llvm::GlobalVariable* nodes, uint64_t index);
+  bool runs_once_ = false;                     // while a function that runs at most once is emitted (run_once.h)
+  llvm::GlobalVariable* string_room_ = nullptr;   // nodes of all strings, when they are many
+  std::vector<uint64_t> string_starts_;        // nodes before those of a string there
   std::vector<Object> object_list_;
   llvm::GlobalVariable* objects_ = nullptr;    // placeholder until the table is complete
   llvm::StructType *slot_type_, *layout_type_, *sum_type_, *ctor_type_, *data_type_, *object_type_, *program_type_;

@@ -1,4 +1,4 @@
-// Constant tables of the program for the runtime (abi.h): layouts, data infos, the object table, static strings, the descriptor; and the
+// Constant tables of the program for the runtime (abi.h): layouts, data infos, the object table, the descriptor; and the
 // small functions they point at: closure code and resume functions.
 #include <cstddef>
 
@@ -151,32 +151,6 @@ llvm::Constant* ModuleEmitter::data_info(DataId id) {
   return variable;
 }
 
-llvm::Constant* ModuleEmitter::string_word(uint32_t index) {
-  llvm::Constant*& entry = strings_[index];
-  if (entry) return entry;
-  const std::u32string& chars = flow.strings[index];
-  // SNil is word 0, SCon a node { count, char, tail } with tag 1 in its word.
-  entry = llvm::ConstantInt::get(i64, 0);
-  if (chars.empty()) return entry;
-  llvm::StructType* node = llvm::StructType::get(context, {i32, i32, i64});
-  llvm::ArrayType* type = llvm::ArrayType::get(node, chars.size());
-  auto* variable = new llvm::GlobalVariable(ir, type, true, llvm::GlobalValue::InternalLinkage, nullptr, "bend.string");
-  variable->setAlignment(llvm::Align(16));
-  auto word = [&](size_t i) {
-    llvm::Constant* address = llvm::ConstantExpr::getInBoundsGetElementPtr(i8, variable, llvm::ConstantInt::get(i64, i * 16 + 1));
-    return llvm::ConstantExpr::getPtrToInt(address, i64);
-  };
-  std::vector<llvm::Constant*> nodes;
-  nodes.reserve(chars.size());
-  for (size_t i = 0; i < chars.size(); ++i) {
-    llvm::Constant* tail = i + 1 < chars.size() ? word(i + 1) : llvm::ConstantInt::get(i64, 0);
-    nodes.push_back(llvm::ConstantStruct::get(node, {number(BEND_IMMORTAL), number(chars[i]), tail}));
-  }
-  variable->setInitializer(llvm::ConstantArray::get(type, nodes));
-  entry = word(0);
-  return entry;
-}
-
 // The code of a closure: takes the captures out of the object, frees it, calls the function. Closures are applied at most once, but for @unsafe code
 // with a `+` function: there the object stays while it has other owners, and the captures get counts of their own.
 llvm::Function* ModuleEmitter::emit_code(FuncId id, uint32_t captures) {
@@ -310,6 +284,7 @@ void ModuleEmitter::emit_entry() {
   mark_function(entry);
   {
     Builder b(llvm::BasicBlock::Create(context, "entry", entry));
+    fill_strings(b, entry->getArg(0));
     llvm::Function* target = function(flow.entry);
     llvm::CallInst* call = b.CreateCall(target, {entry->getArg(0)});
     call->setCallingConv(target->getCallingConv());
