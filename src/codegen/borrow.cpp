@@ -2,12 +2,14 @@
 // changes (each sweep is linear; a parameter changes at most once, and in practice two or three sweeps are enough).
 #include "codegen/borrow.h"
 
+#include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "codegen/call_graph.h"
 #include "codegen/passes.h"
 #include "codegen/prim_types.h"
+#include "codegen/selectors.h"
 #include "codegen/walk.h"
 
 namespace bendc {
@@ -15,6 +17,17 @@ namespace bendc {
 using namespace flow;
 
 namespace {
+
+constexpr size_t kMostChoices = 64;   // of a function: each becomes a join point, the later ones within the earlier ones' bodies
+
+// The parameters that a variable is read from, ascending. None: a constructor without memory.
+using Roots = std::vector<uint32_t>;
+
+void merge(Roots& into, const Roots& more) {
+  Roots both;
+  std::set_union(into.begin(), into.end(), more.begin(), more.end(), std::back_inserter(both));
+  into = std::move(both);
+}
 
 class Inference {
  public:
@@ -38,6 +51,7 @@ class Inference {
         if (m_.nodes[at].kind == NodeKind::Case) subjects.insert(m_.nodes[at].subject.index);
       });
       for (VarId p : f.params) matched_[i].push_back(subjects.count(p.index) > 0);
+      selectors_.push_back(is_selector(m_, FuncId(i)));
     }
     if (m_.entry.valid()) own_all(m_.entry);
     for (const Node& n : m_.nodes) {
@@ -64,6 +78,17 @@ class Inference {
       for (bool b : marks_[i]) any |= b;
       m_.funcs[FuncId(i)].borrowed = any ? marks_[i] : std::vector<bool>{};
     }
+    std::vector<NodeId> choices;
+    for (uint32_t i = 0; i < count; ++i) {
+      const std::unordered_map<uint32_t, Roots> root = sweep(FuncId(i));
+      for (uint32_t v : made_) {
+        const auto it = root.find(v);
+        if (it != root.end() && !kept_.count(v) && (!it->second.empty() || lent_on_.count(v))) m_.vars[VarId(v)].borrowed = true;
+      }
+      choices.insert(choices.end(), choices_.begin(), choices_.end());
+    }
+    for (NodeId at : choices)
+      if (m_.vars[m_.nodes[at].var].borrowed) inline_lent_choice(m_, at);
   }
 
  private:
@@ -81,16 +106,28 @@ class Inference {
       if (kind(m_.funcs[f].params[p]) == TypeKind::Array) marks_[f.index][p] = false;
   }
   TypeKind kind(VarId v) const { return m_.types[m_.vars[v].type].kind; }
-  bool lendable(VarId v) const { return kind(v) == TypeKind::Ref || kind(v) == TypeKind::Array; }
+  bool lendable(VarId v) const { return kind(v) == TypeKind::Array || is_lendable_value(m_, m_.vars[v].type); }
 
-  // Follows which parameter a variable is read from (itself, or a field reached through con_gets).
-  void sweep(FuncId id) {
+  // Follows which parameters a variable is read from: itself, a field reached through gets, a sum or join parameter made of such. Every jump to a join point is
+  // visited before the join point's body (each_node takes the newest body first), so the roots of its parameters are known there.
+  std::unordered_map<uint32_t, Roots> sweep(FuncId id) {
     const Func& f = m_.funcs[id];
-    std::unordered_map<uint32_t, size_t> root;
+    std::unordered_map<uint32_t, Roots> root;
+    std::unordered_map<uint32_t, Slice> joins;
+    made_.clear();
+    lent_on_.clear();
+    choices_.clear();
     for (size_t p = 0; p < f.params.size(); ++p)
-      if (marks_[id.index][p]) root[f.params[p].index] = p;
+      if (marks_[id.index][p]) root[f.params[p].index] = {static_cast<uint32_t>(p)};
+    auto readable = [&](VarId v) { return root.count(v.index) > 0 && !kept_.count(v.index); };
+    // What is made of lent parts has to be counted after all.
+    auto keep = [&](VarId v) { changed_ |= kept_.insert(v.index).second; };
     auto consumed = [&](VarId v) {
-      if (auto it = root.find(v.index); it != root.end()) own(id, it->second);
+      auto it = root.find(v.index);
+      if (it == root.end()) return;
+      for (uint32_t p : it->second) own(id, p);
+      if (it->second.empty() && !lent_on_.count(v.index)) kept_.insert(v.index);
+      else if (made_.count(v.index)) keep(v);
     };
     auto pass = [&](FuncId callee, Slice args, bool tail) {
       auto list = m_.list(args);
@@ -99,10 +136,30 @@ class Inference {
         if (!reads) consumed(list[i]);
         // Passing on something owned here to a borrower means a drop after the call: no tail call, so not on a cycle.
         else if (tail && components_[callee.index] == components_[id.index] && lendable(list[i])) {
-          auto it = root.find(list[i].index);
-          if (it == root.end() || !marks_[id.index][it->second]) own(callee, i);
+          if (!readable(list[i]) || root[list[i].index].empty()) own(callee, i);
         }
       }
+    };
+    // A value made of lent ones is lent on, unless a use of it consumes.
+    auto made_of = [&](VarId v, std::span<const VarId> parts) {
+      auto lent = [&](VarId part) { return !is_lendable_value(m_, m_.vars[part].type) || readable(part); };
+      if (kept_.count(v.index) || !std::all_of(parts.begin(), parts.end(), lent)) return false;
+      Roots all;
+      for (VarId part : parts)
+        if (readable(part)) merge(all, root[part.index]);
+      for (VarId part : parts)
+        if (readable(part)) lent_on_.insert(part.index);
+      made_.insert(v.index);
+      root[v.index] = std::move(all);
+      return true;
+    };
+    auto choice = [&](NodeId at) {
+      const Node& n = m_.nodes[at];
+      if (n.expr.bang || !selectors_[n.expr.func.index] || choices_.size() == kMostChoices) return false;
+      auto args = m_.list(n.expr.args);
+      if (std::none_of(args.begin(), args.end(), [&](VarId v) { return readable(v) && !root[v.index].empty(); }) || !made_of(n.var, args)) return false;
+      choices_.push_back(at);
+      return true;
     };
     each_node(m_, f.body, [&](NodeId at) {
       const Node& n = m_.nodes[at];
@@ -110,16 +167,21 @@ class Inference {
         case NodeKind::Let: {
           const Expr& e = n.expr;
           auto args = m_.list(e.args);
-          if (e.kind == ExprKind::ConGet) {
+          if (e.kind == ExprKind::ConGet || e.kind == ExprKind::VariantGet) {
             auto it = root.find(args[0].index);
-            if (it != root.end() && counted_ref(n.var)) root[n.var.index] = it->second;
-            else if (it != root.end() && used_once(m_.vars[n.var].type)) consumed(args[0]);
-          } else if (e.kind == ExprKind::Call) pass(e.func, e.args, false);
-          else if (e.kind == ExprKind::Prim) {
+            if (it == root.end()) break;
+            if (counted_ref(n.var)) root[n.var.index] = Roots(it->second);
+            else if (used_once(m_.vars[n.var].type)) consumed(args[0]);
+          } else if (e.kind == ExprKind::Call) {
+            if (!choice(at)) pass(e.func, e.args, false);
+          } else if (e.kind == ExprKind::Prim) {
             for (size_t i = 0; i < args.size(); ++i)
               if (!prim_borrows(e, i)) consumed(args[i]);
-          } else if (e.kind != ExprKind::Get && e.kind != ExprKind::VariantGet) {
-            for (VarId v : args) consumed(v);
+          } else if (e.kind != ExprKind::Get) {
+            const bool word = e.kind == ExprKind::Con && con_is_word(m_, m_.vars[n.var].type, e.imm);
+            const bool sum = e.kind == ExprKind::Variant && is_lendable_value(m_, m_.vars[n.var].type);
+            if (!((word || sum) && made_of(n.var, args)))
+              for (VarId v : args) consumed(v);
           }
           break;
         }
@@ -127,17 +189,39 @@ class Inference {
           for (const CallSite& call : n.calls) pass(call.func, call.args, false);
           break;
         case NodeKind::Ret:
-          // A dup, where the caller would make one to keep the value. What is only handed on and returned at last is moved, and so is an array.
-          if (auto it = root.find(n.subject.index); it != root.end() && !matched_[id.index][it->second]) own(id, it->second);
+          // A dup, where the caller would make one to keep the value. What is only handed on and returned at last is moved, and so is an array, and what
+          // was put together here.
+          if (auto it = root.find(n.subject.index); it != root.end()) {
+            const Roots roots = it->second;
+            if (made_.count(n.subject.index)) consumed(n.subject);
+            else for (uint32_t p : roots) if (!matched_[id.index][p]) own(id, p);
+          }
           break;
         case NodeKind::Tail: pass(n.func, n.args, true); break;
-        case NodeKind::Jump:
-          for (VarId v : m_.list(n.args)) consumed(v);
+        case NodeKind::Join: joins[n.join.index] = n.vars; break;
+        case NodeKind::Jump: {
+          auto args = m_.list(n.args), params = m_.list(joins[n.join.index]);
+          for (size_t i = 0; i < args.size(); ++i) {
+            const VarId p = params[i];
+            if (!is_lendable_value(m_, m_.vars[p].type)) {
+              consumed(args[i]);
+            } else if (kept_.count(p.index) || !readable(args[i])) {
+              keep(p);
+              root.erase(p.index);
+              consumed(args[i]);
+            } else {
+              made_.insert(p.index);
+              const Roots more = root[args[i].index];
+              merge(root[p.index], more);
+              lent_on_.insert(args[i].index);
+            }
+          }
           break;
-        case NodeKind::Open: case NodeKind::Dup: case NodeKind::Drop: case NodeKind::Join: case NodeKind::Case: case NodeKind::Switch: case NodeKind::Abort:
-          break;
+        }
+        case NodeKind::Open: case NodeKind::Dup: case NodeKind::Drop: case NodeKind::Case: case NodeKind::Switch: case NodeKind::Abort: break;
       }
     });
+    return root;
   }
   // Fields that are no ref are not followed: what is read of them is copied, which arrays and closures, used once, are not for.
   bool counted_ref(VarId v) const { return kind(v) == TypeKind::Ref; }
@@ -160,18 +244,26 @@ class Inference {
       const FuncId id(i);
       const Func& f = m_.funcs[id];
       std::unordered_map<uint32_t, uint32_t> uses;
+      std::unordered_map<uint32_t, VarId> inside;   // a boxed part of a sum made here
       auto add = [&](Slice s) { for (VarId v : m_.list(s)) ++uses[v.index]; };
       each_node(m_, f.body, [&](NodeId at) {
         const Node& n = m_.nodes[at];
-        if (n.kind == NodeKind::Let && n.expr.kind != ExprKind::ConGet) add(n.expr.args);
+        if (n.kind == NodeKind::Let && n.expr.kind != ExprKind::ConGet && n.expr.kind != ExprKind::VariantGet) add(n.expr.args);
         if (n.kind == NodeKind::Tail || n.kind == NodeKind::Jump) add(n.args);
         for (const CallSite& call : n.calls) add(call.args);
         if (n.kind == NodeKind::Ret) ++uses[n.subject.index];
+        if (n.kind == NodeKind::Let && n.expr.kind == ExprKind::Variant && is_lendable_value(m_, m_.vars[n.var].type))
+          for (VarId part : m_.list(n.expr.args))
+            if (is_lendable_value(m_, m_.vars[part].type)) inside[n.var.index] = part;
       });
+      auto kept_by_caller = [&](VarId v) {
+        const auto part = inside.find(v.index);
+        return uses[v.index] > 1 || (part != inside.end() && uses[part->second.index] > 1);
+      };
       auto site = [&](FuncId callee, Slice args) {
         auto list = m_.list(args);
         for (size_t p = 0; p < list.size(); ++p)
-          if (marks_[callee.index][p] && uses[list[p].index] > 1) wanted_[callee.index][p] = true;
+          if (marks_[callee.index][p] && kept_by_caller(list[p])) wanted_[callee.index][p] = true;
       };
       each_node(m_, f.body, [&](NodeId at) {
         const Node& n = m_.nodes[at];
@@ -189,6 +281,7 @@ class Inference {
         std::unordered_set<uint32_t> kept;
         for (size_t p = 0; p < f.params.size(); ++p) if (marks_[i][p] && wanted_[i][p]) kept.insert(f.params[p].index);
         if (kept.empty()) continue;
+        std::unordered_map<uint32_t, Slice> joins;
         auto site = [&](FuncId callee, Slice args) {
           auto list = m_.list(args);
           for (size_t p = 0; p < list.size(); ++p)
@@ -196,7 +289,12 @@ class Inference {
         };
         each_node(m_, f.body, [&](NodeId at) {
           const Node& n = m_.nodes[at];
-          if (n.kind == NodeKind::Let && n.expr.kind == ExprKind::ConGet && kept.count(m_.list(n.expr.args)[0].index)) kept.insert(n.var.index);
+          if (n.kind == NodeKind::Join) joins[n.join.index] = n.vars;
+          if (n.kind == NodeKind::Let && (n.expr.kind == ExprKind::ConGet || n.expr.kind == ExprKind::VariantGet || n.expr.kind == ExprKind::Variant ||
+                                          (n.expr.kind == ExprKind::Call && selectors_[n.expr.func.index])))
+            for (VarId v : m_.list(n.expr.args)) if (kept.count(v.index)) kept.insert(n.var.index);
+          if (n.kind == NodeKind::Jump)
+            for (size_t p = 0; p < m_.list(n.args).size(); ++p) if (kept.count(m_.list(n.args)[p].index)) kept.insert(m_.list(joins[n.join.index])[p].index);
           if (n.kind == NodeKind::Let && n.expr.kind == ExprKind::Call) site(n.expr.func, n.expr.args);
           if (n.kind == NodeKind::Tail) site(n.func, n.args);
           for (const CallSite& call : n.calls) site(call.func, call.args);
@@ -210,6 +308,11 @@ class Inference {
   std::vector<std::vector<bool>> marks_, wanted_;
   std::vector<std::vector<bool>> fixed_;      // empty where nothing is
   std::vector<std::vector<bool>> matched_;    // parameters that a case looks at
+  std::vector<bool> selectors_;
+  std::vector<NodeId> choices_;               // calls of selectors in the function swept last that may be lent
+  std::unordered_set<uint32_t> kept_;         // variables made of lent parts that a use consumes: they are counted
+  std::unordered_set<uint32_t> made_;         // of the function swept last: sums and join parameters with roots, constructors without memory
+  std::unordered_set<uint32_t> lent_on_;      // of the same: what went into one of these
   bool changed_ = false;
 };
 

@@ -151,7 +151,7 @@ struct Node {
 struct Var {
   TypeId type;
   std::string name;                            // for text form; unique names are made by the printer
-  bool borrowed = false;                       // loop parameter that stands for a borrowed function parameter
+  bool borrowed = false;                       // counts nothing: a parameter of a loop or join point, or a constructor, made of what a borrowed parameter lends
 };
 
 struct Func {

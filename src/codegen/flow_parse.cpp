@@ -352,13 +352,14 @@ class Parser {
     Node n;
     if (take("let")) {
       n.kind = NodeKind::Let;
+      const bool borrow = take("borrow");
       std::string name = var_name();
       expect(":");
       TypeId t = type();
       expect("=");
       n.expr = expr();
       if (error_.empty()) {
-        n.var = m_.vars.add(Var{t, name});
+        n.var = m_.vars.add(Var{t, name, borrow});
         vars_[name] = n.var;
       }
     } else if (take("open")) {

@@ -195,7 +195,7 @@ class Printer {
       const Node& n = m_.nodes[id];
       switch (n.kind) {
         case NodeKind::Let:
-          line(depth, fmt::format("let {} = {}", typed(n.var), expr(n.expr, n.var)));
+          line(depth, fmt::format("let {}{} = {}", m_.vars[n.var].borrowed ? "borrow " : "", typed(n.var), expr(n.expr, n.var)));
           break;
         case NodeKind::Open:
           line(depth, fmt::format("open {} {}({}){}", var(n.subject), n.imm, typed_vars(n.vars), n.var.valid() ? " token " + var(n.var) : ""));

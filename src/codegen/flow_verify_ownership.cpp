@@ -23,6 +23,7 @@ class OwnershipVerifier {
   std::string run() {
     demands_.resize(m_.join_count);
     params_.resize(m_.join_count);
+    aborts_.resize(m_.join_count);
     for (uint32_t i = 0; i < m_.funcs.size() && error_.empty(); ++i) {
       const Func& f = m_.funcs[FuncId(i)];
       func_ = &f;
@@ -71,6 +72,7 @@ class OwnershipVerifier {
   }
 
   void expr(const Expr& e, Balance& state, VarId bound) {
+    if (m_.vars[bound].borrowed) return;   // made of lent parts: takes and owns nothing
     auto args = m_.list(e.args);
     for (size_t i = 0; i < args.size(); ++i) {
       bool consumed = true;
@@ -110,6 +112,7 @@ class OwnershipVerifier {
           if (n.loop) inner_known = true;   // wants nothing left and nothing taken from outside
           body(n.body, inner, inner_want, inner_known);
           demands_[n.join.index] = inner_want;
+          aborts_[n.join.index] = !inner_known;
           break;
         }
         case NodeKind::Fork:
@@ -137,6 +140,7 @@ class OwnershipVerifier {
         case NodeKind::Jump:
           for (size_t i = 0; i < m_.list(n.args).size(); ++i)
             if (!m_.vars[m_.list(params_[n.join.index])[i]].borrowed) consume(state, m_.list(n.args)[i]);
+          if (aborts_[n.join.index]) return;
           for (const auto& [v, count] : demands_[n.join.index]) change(state, VarId(v), count);
           return finish(state, want, known);
         case NodeKind::Abort: return;
@@ -150,6 +154,7 @@ class OwnershipVerifier {
   std::string error_;
   std::unordered_map<uint32_t, bool> borrowed_;
   std::vector<Slice> params_;      // by join
+  std::vector<bool> aborts_;       // by join: its body never ends in any other way
   std::vector<Balance> demands_;   // by join: what its body leaves (negative: takes) of variables from outside
 };
 

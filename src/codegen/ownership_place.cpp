@@ -194,7 +194,10 @@ NodeId PlaceSweep::place_step(NodeId id, NodeId after, Live& live) {
       live.erase(n.var.index);
       std::vector<Operand> ops;
       operands_of(n.expr, ops);
-      for (const Operand& o : ops) used_.insert(o.var.index);
+      for (Operand& o : ops) {
+        o.consumed = o.consumed && !m_.vars[n.var].borrowed;   // made of lent parts
+        used_.insert(o.var.index);
+      }
       consume(ops, live, dups, drops);
       break;
     }

@@ -9,7 +9,7 @@ sequential in a random order each. Heap blocks are counted: one that is still li
 well, for programs without shared arrays. With --memory the device has 1 to 33 MB: what fits prints the same, the rest says that its heap is used up.
 Every program is deterministic: no leaf writes what another one reads or writes beside it.
 
-Kinds: scan (scan_shapes.py), tree (tree_shapes.py), fold and closures (fold_shapes.py), moves (move_shapes.py). A kind's first comment says what it draws.
+Kinds: scan (scan_shapes.py), tree (tree_shapes.py), fold and closures (fold_shapes.py), moves (move_shapes.py), walks (walk_shapes.py). A kind's first comment says what it draws.
 """
 import argparse
 import os
@@ -23,8 +23,9 @@ from fold_shapes import ClosureProgram, FoldProgram
 from move_shapes import MovesProgram
 from scan_shapes import ScanProgram
 from tree_shapes import TreeProgram
+from walk_shapes import WalkProgram
 
-KINDS = {"scan": ScanProgram, "tree": TreeProgram, "fold": FoldProgram, "closures": ClosureProgram, "moves": MovesProgram}
+KINDS = {"scan": ScanProgram, "tree": TreeProgram, "fold": FoldProgram, "closures": ClosureProgram, "moves": MovesProgram, "walks": WalkProgram}
 WAYS = ["auto", "host", "flat", "thread", "warp", "block", "sequential"]
 
 

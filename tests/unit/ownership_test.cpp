@@ -140,3 +140,66 @@ TEST_CASE("an opening sinks below a case on one of its fields") {
   CHECK(!has(out, "dup"));
   CHECK(has(out, "reuse"));
 }
+
+namespace {
+
+// A walk of a tree by a chosen child, and a caller that keeps the tree. `choose` makes %s of %l and %r; `tail` goes on with it.
+std::string walk(const std::string& choose, const std::string& tail) {
+  return after_passes(("data D0 \"Tree\" { nullary \"Leaf\"(); node \"Node\"(ref D0, u32, ref D0) }\n"
+                       "fn @either(%c: enum(2), %a: ref D0, %b: ref D0) -> ref D0 { case %c { 0 => { ret %a } 1 => { ret %b } } }\n"
+                       "fn @side(%c: enum(2), %a: ref D0) -> sum{ | ref D0} { case %c { 0 => { let %n: sum{ | ref D0} = variant 0() ret %n } "
+                       "1 => { let %s: sum{ | ref D0} = variant 1(%a) ret %s } } }\n"
+                       "fn @or_leaf(%c: enum(2), %a: ref D0) -> ref D0 { case %c { 0 => { let %n: ref D0 = con 0() ret %n } 1 => { ret %a } } }\n"
+                       "fn @walk(%n: nat, %t: ref D0, %x: u32) -> u32 { switch %n { 0 => { ret %x } else => { let %p: nat = nat.pred(%n) case %t { 0 => { ret %x } 1 => { "
+                       "let %l: ref D0 = con_get 1 0(%t) let %k: u32 = con_get 1 1(%t) let %r: ref D0 = con_get 1 2(%t) let %c: enum(2) = u32.is_lt(%x, %k) " +
+                       choose + " " + tail + " } } } } }\n"
+                       "fn @held(%t: ref D0) -> u32 { case %t { 0 => { let %z: u32 = 0 ret %z } 1 => { let %k: u32 = con_get 1 1(%t) ret %k } } }\n"
+                       "fn @two(%n: nat, %t: ref D0, %x: u32) -> u32 { let %a: u32 = call @walk(%n, %t, %x) let %b: u32 = call @walk(%n, %t, %a) ret %b }").c_str());
+}
+
+}  // namespace
+
+TEST_CASE("a walk whose next node a selector chooses counts nothing") {
+  const std::string on = "tail @walk(%p, %s, %k)";
+  std::string out = walk("let %s: ref D0 = call @either(%c, %l, %r)", on);
+  CHECK(has(out, "borrow %t: ref D0"));
+  CHECK(has(out, "join j0(borrow %s: ref D0)"));
+  CHECK(!has(out, "dup"));
+  CHECK(!has(out, "call @either("));
+  // One selector after the other, and a word for a default.
+  out = walk("let %m: ref D0 = call @either(%c, %l, %r) let %s: ref D0 = call @or_leaf(%c, %m)", on);
+  CHECK(has(out, "let borrow %n"));
+  CHECK(!has(out, "dup"));
+  // In a sum, that is looked into.
+  out = walk("let %y: sum{ | ref D0} = call @side(%c, %r)", "case %y { 0 => { ret %k } 1 => { let %s: ref D0 = variant_get 1 0(%y) tail @walk(%p, %s, %k) } }");
+  CHECK(has(out, "(borrow %y: sum{ | ref D0})"));
+  CHECK(has(out, "let borrow %s"));
+  CHECK(!has(out, "dup"));
+}
+
+TEST_CASE("a chosen node that a use consumes is counted, and its selector stays a call") {
+  const std::string either = "let %s: ref D0 = call @either(%c, %l, %r)";
+  std::string out = walk(either, "let %z: u32 = 0 let %m: ref D0 = con 1(%s, %z, %s) let %h: u32 = call @held(%m) ret %h");
+  CHECK(has(out, "fn @walk(%n: nat, %t: ref D0"));
+  CHECK(has(out, "call @either("));
+  // One of the two comes from elsewhere and is owned.
+  out = walk("let %z: u32 = 0 let %m: ref D0 = con 1(%r, %z, %r) let %s: ref D0 = call @either(%c, %l, %m)", "tail @walk(%p, %s, %k)");
+  CHECK(!has(out, "borrow"));
+  CHECK(has(out, "call @either("));
+}
+
+TEST_CASE("a sum of what is lent is lent to a walk, too") {
+  const std::string out = after_passes(
+      "data D0 \"Tree\" { nullary \"Leaf\"(); node \"Node\"(ref D0, u32, ref D0) }\n"
+      "fn @side(%c: enum(2), %a: ref D0, %b: ref D0) -> sum{ | ref D0} { case %c { 0 => { let %n: sum{ | ref D0} = variant 1(%b) ret %n } "
+      "1 => { let %s: sum{ | ref D0} = variant 1(%a) ret %s } } }\n"
+      "fn @find(%n: nat, %m: sum{ | ref D0}, %x: u32) -> u32 { switch %n { 0 => { ret %x } else => { let %p: nat = nat.pred(%n) case %m { 0 => { ret %x } 1 => { "
+      "let %t: ref D0 = variant_get 1 0(%m) case %t { 0 => { ret %x } 1 => { let %l: ref D0 = con_get 1 0(%t) let %k: u32 = con_get 1 1(%t) let %r: ref D0 = con_get 1 2(%t) "
+      "let %c: enum(2) = u32.is_lt(%x, %k) let %s: sum{ | ref D0} = call @side(%c, %l, %r) tail @find(%p, %s, %x) } } } } } } }\n"
+      "fn @two(%n: nat, %t: ref D0, %x: u32) -> u32 { let %w: sum{ | ref D0} = variant 1(%t) let %a: u32 = call @find(%n, %w, %x) let %v: sum{ | ref D0} = variant 1(%t) "
+      "let %b: u32 = call @find(%n, %v, %a) ret %b }\n"
+      "fn @four(%n: nat, %t: ref D0, %x: u32) -> u32 { let %a: u32 = call @two(%n, %t, %x) let %b: u32 = call @two(%n, %t, %a) ret %b }");
+  CHECK(has(out, "fn @find(%n: nat, borrow %m: sum{ | ref D0}"));
+  CHECK(!has(out, "dup %l"));
+  CHECK(!has(out, "dup %r"));
+}

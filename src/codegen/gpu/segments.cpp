@@ -240,6 +240,7 @@ class Cutter {
       switch (n.kind) {
         case NodeKind::Let: {
           const Expr& e = n.expr;
+          if (m_.vars[n.var].borrowed) break;   // made of lent parts
           auto args = m_.list(e.args);
           const bool read = e.kind == ExprKind::Get || e.kind == ExprKind::VariantGet || e.kind == ExprKind::ConGet;
           for (size_t i = 0; i < args.size(); ++i) {
