@@ -217,8 +217,8 @@ class Kernel:
             raise PtxError('no ' + op)
         if name in ('fence', 'membar', 'nanosleep'):
             return 'pass'
-        mask = M64 if kind.endswith('64') else 1 if kind == 'pred' else M32
-        bits = 64 if kind.endswith('64') else 32
+        bits = int(kind[1:]) if kind[1:] in ('16', '64') else 32
+        mask = 1 if kind == 'pred' else (1 << bits) - 1
         if name == 'upper':
             return f'{d} = {o[1]} >> 32'
         if name == 'mov' or name == 'cvta':
@@ -247,6 +247,8 @@ class Kernel:
                 return f'{d} = {x} * {y} & {M64}'
             if parts[1] == 'lo':
                 return f'{d} = {o[1]} * {o[2]} & {mask}'
+            if parts[1] == 'hi' and kind[0] == 'u':
+                return f'{d} = ({o[1]} & {mask}) * ({o[2]} & {mask}) >> {bits}'
         if name == 'mad' and parts[1] == 'lo':
             return f'{d} = {o[1]} * {o[2]} + {o[3]} & {mask}'
         if name in ('div', 'rem') and kind[0] == 'u':
@@ -255,6 +257,11 @@ class Kernel:
             # Of a field that lies within the word.
             value = f'({o[1]} >> ({o[2]} & 255)) & ((1 << ({o[3]} & 255)) - 1)'
             return f'{d} = signed({value}, {o[3]}) & {mask}' if kind[0] == 's' else f'{d} = {value}'
+        if name == 'bfi':
+            field = f'((1 << ({o[4]} & 255)) - 1 << ({o[3]} & 255))'
+            return f'{d} = (({o[2]} & ~{field}) | ({o[1]} << ({o[3]} & 255) & {field})) & {mask}'
+        if name == 'shf' and parts[1:3] == ['l', 'wrap']:
+            return f'{d} = (({o[2]} << 32 | {o[1]}) << ({o[3]} & 31) >> 32) & {M32}'
         if name == 'selp':
             return f'{d} = ({o[1]} if {o[3]} else {o[2]}) & {mask}'
         if name == 'setp':
