@@ -116,6 +116,7 @@ class Kernel:
         for line in body.splitlines():
             line = re.sub(r'//.*', '', line).strip()
             # The upper half of a word.
+            line = re.sub(r'^\{ \.reg \.b16 tmp; mov\.b32 \{tmp, (%rs\d+)\}, (%r\d+); \}$', r'upper.b32 \1, \2;', line)
             line = re.sub(r'^\{ \.reg \.b32 tmp; mov\.b64 \{tmp, (%r\d+)\}, (%rd\d+); \}$', r'upper.b64 \1, \2;', line)
             if line.startswith('{') and len(line) > 1:
                 raise PtxError('no ' + line)
@@ -220,7 +221,7 @@ class Kernel:
         bits = int(kind[1:]) if kind[1:] in ('16', '64') else 32
         mask = 1 if kind == 'pred' else (1 << bits) - 1
         if name == 'upper':
-            return f'{d} = {o[1]} >> 32'
+            return f'{d} = {o[1]} >> {bits // 2}'
         if name == 'mov' or name == 'cvta':
             return f'{d} = {o[1]} & {mask}'
         if name == 'cvt':

@@ -1,5 +1,5 @@
-// Method: the mark is a convergent call. LoopSimplify separates no loop that has one, here and in code generation, and SimplifyCFG folds no block with one into others.
-// It is an empty piece of assembly that touches no memory anyone can see, so nothing else waits for it.
+// Method: the mark is a convergent call. LoopSimplify separates no loop that has one, here and in code generation, and SimplifyCFG folds no block
+// with one into others. It is an empty piece of assembly that touches no memory anyone can see, so nothing else waits for it.
 #include "codegen/llvm/one_latch.h"
 
 #include <llvm/ADT/PostOrderIterator.h>
@@ -18,8 +18,10 @@ namespace bendc::codegen {
 namespace {
 
 constexpr const char* kMark = "// all ways round meet";
-constexpr unsigned kMostLooked = 64;   // instructions at the head of an arm
-constexpr unsigned kMostWays = 64;     // of a loop whose branches get blocks of their own to meet in
+constexpr unsigned kMostLooked = 64;  // instructions at the head of an arm
+constexpr unsigned kTurns = 4;
+constexpr unsigned kMostUnrolled = 100;  // instructions of a loop whose turns are put in a row
+constexpr unsigned kMostWays = 64;       // of a loop whose branches get blocks of their own to meet in
 
 void mark(llvm::BasicBlock& latch) {
   llvm::IRBuilder<> b(latch.getTerminator());
@@ -56,7 +58,8 @@ bool comes_apart(const llvm::Loop& loop) {
   });
 }
 
-// What an arm computes that every other arm computes, too, goes before the branch: to lanes apart each arm's copy is time of its own. Arms have no other way in.
+// What an arm computes that every other arm computes, too, goes before the branch: to lanes apart each arm's copy is time of its own. Arms have no
+// other way in.
 void hoist_from_arms(llvm::BasicBlock& block) {
   llvm::SmallVector<llvm::BasicBlock*, 4> arms;
   for (llvm::BasicBlock* arm : llvm::successors(&block)) {
@@ -68,7 +71,9 @@ void hoist_from_arms(llvm::BasicBlock& block) {
   unsigned looked = 0;
   for (llvm::Instruction& first : llvm::make_early_inc_range(*arms.front())) {
     if (++looked > kMostLooked) return;
-    if (llvm::isa<llvm::PHINode, llvm::CallBase>(first) || first.isTerminator() || first.mayReadOrWriteMemory() || !llvm::isSafeToSpeculativelyExecute(&first)) continue;
+    if (llvm::isa<llvm::PHINode, llvm::CallBase>(first) || first.isTerminator() || first.mayReadOrWriteMemory() ||
+        !llvm::isSafeToSpeculativelyExecute(&first))
+      continue;
     if (llvm::any_of(first.operands(), [&](const llvm::Use& operand) {
           const auto* made = llvm::dyn_cast<llvm::Instruction>(operand.get());
           return made && made->getParent() == arms.front();
@@ -94,8 +99,8 @@ void hoist_in_loop(const llvm::Loop& loop, const llvm::DominatorTree& dominators
     if (loop.contains(node->getBlock())) hoist_from_arms(*node->getBlock());
 }
 
-// One latch, and a block for each branch below the header whose arms come to it by several ways: what a branch parts meets where that branch ends. Small arms
-// then become selects, for which LLVM wants a block with two ways in.
+// One latch, and a block for each branch below the header whose arms come to it by several ways: what a branch parts meets where that branch ends.
+// Small arms then become selects, for which LLVM wants a block with two ways in.
 llvm::BasicBlock* join_ways(llvm::Loop& loop, llvm::DominatorTree& dominators, llvm::LoopInfo& loops) {
   llvm::SmallVector<llvm::BasicBlock*, 4> ways;
   loop.getLoopLatches(ways);
@@ -128,6 +133,25 @@ void keep_one_latch(llvm::Module& module) {
   }
 }
 
+namespace {
+
+// The turns of such a loop wait for branches, which several turns in a row have fewer of; LLVM's own measure is a CPU's. Four turns are what nvcc
+// makes, too.
+void request_turns(const llvm::Loop& loop) {
+  if (!loop.isInnermost()) return;
+  size_t size = 0;
+  for (const llvm::BasicBlock* block : loop.blocks()) size += block->size();
+  if (size > kMostUnrolled) return;
+  llvm::LLVMContext& context = loop.getHeader()->getContext();
+  llvm::Metadata* count[] = {llvm::MDString::get(context, "llvm.loop.unroll.count"),
+                             llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(llvm::Type::getInt32Ty(context), kTurns))};
+  llvm::MDNode* id = llvm::MDNode::getDistinct(context, {nullptr, llvm::MDNode::get(context, count)});
+  id->replaceOperandWith(0, id);
+  loop.setLoopID(id);
+}
+
+}  // namespace
+
 // A latch that also leaves the loop is no block of phis and a jump, which alone are folded away.
 void release_latches(llvm::Module& module) {
   for (llvm::Function& function : module) {
@@ -137,10 +161,14 @@ void release_latches(llvm::Module& module) {
         if (is_mark(instruction)) marks.push_back(&instruction);
     if (marks.empty()) continue;
     const llvm::DominatorTree dominators(function);
+    const llvm::LoopInfo loops(dominators);
     for (llvm::Instruction* mark : marks) {
       llvm::BasicBlock* latch = mark->getParent();
-      const llvm::BasicBlock* header = latch->getSingleSuccessor();
-      if (!header || latch->getSinglePredecessor() || !dominators.dominates(header, latch)) mark->eraseFromParent();
+      const llvm::Loop* loop = loops.getLoopFor(latch);
+      const bool ends = loop && loop->getLoopLatch() == latch;
+      if (ends && latch->getSingleSuccessor() && !latch->getSinglePredecessor()) continue;
+      mark->eraseFromParent();
+      if (ends) request_turns(*loop);
     }
   }
 }
