@@ -120,7 +120,8 @@ int command(int argc, char** argv) {
 
   const std::vector<CLI::App*> commands = app.get_subcommands({});
   if (argc > 1 && argv[1][0] != '-' && std::none_of(commands.begin(), commands.end(), [&](const CLI::App* command) { return command->get_name() == argv[1]; }))
-    return usage_error(std::string("there is no command `") + argv[1] + "`");
+    return usage_error(std::string("there is no command `") + argv[1] + "`" +
+                       (std::string_view(argv[1]).ends_with(".bend") ? std::string("; a program is run by `bendc run ") + argv[1] + "`" : std::string()));
   // `--` before FILE ends run's options, behind FILE it is a word of the program.
   int ours = argc;
   if (argc > 1 && std::string_view(argv[1]) == run->get_name()) ours = static_cast<int>(std::find(argv, argv + argc, std::string_view("--")) - argv);
