@@ -35,7 +35,7 @@ while IFS='|' read -r name small timed; do
   for way in ${WAYS:-auto host flat block warp thread}; do grep -qF "FAIL small $name ($way)" "$out/granularity-checks.txt" || ways+=" $way"; done
   for run in 1 2 3; do
     for way in $ways; do
-      [ "$(left)" -gt 5 ] || { echo "stopped at $name $way: the time is used" | tee -a "$out/granularity-checks.txt"; break 3; }
+      [ "$(left)" -gt 5 ] || { echo "FAIL stopped at $name $way: the time is used" | tee -a "$out/granularity-checks.txt"; failed=$((failed + 1)); break 3; }
       result=$(BEND_GPU_FORK=$way timeout 20 bin/$name $timed 2>"$out/stderr.tmp"); status=$?
       stats=$(tr '\n' ' ' <"$out/stderr.tmp")
       [ $status = 0 ] || result="status $status: $(head -c 200 <<<"$stats" | tr '\t' ' ')"

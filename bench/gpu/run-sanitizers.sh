@@ -1,6 +1,6 @@
 #!/bin/bash
 # Runs the programs of sanitizers.txt under compute-sanitizer: memcheck at every way of dealing out forks, racecheck at host and flat.
-# usage: run-sanitizers.sh [RESULTS] [SECONDS]   RESULTS gets sanitizers.txt; exit status 0 when nothing was reported
+# usage: run-sanitizers.sh [RESULTS] [SECONDS]   RESULTS gets sanitizers.txt; exit status 0 when all ran and nothing was reported
 cd "$(dirname "$(readlink -f "$0")")" || exit 1
 out=$(readlink -m "${1:-results}")
 limit=${2:-240}
@@ -21,20 +21,27 @@ one() {   # one CHECK WAY NAME WORDS...
   rm -f "$log" "$log.err"
 }
 export -f one
-# runs CHECK JOBS WAY...: eight processes under racecheck once took the 128 GB of a machine, and the kernel ended one of them.
-start=$SECONDS
+# runs CHECK WAY...: a line for each program and way
 runs() {
-  local check=$1 jobs=$2
-  shift 2
+  local check=$1 name words
+  shift
   while IFS='|' read -r name words _; do words=$(echo $words)
     name=${name// /}; [[ $name == '#'* || -z $name || ! -x bin/$name ]] && continue
     for way in "$@"; do printf '%s %s %s %s\n' "$check" "$way" "$name" "$words"; done
-  done <sanitizers.txt | timeout "$((limit - (SECONDS - start)))" xargs -P "$jobs" -L 1 bash -c 'one "$@"' one
+  done <sanitizers.txt
 }
-{
-  runs racecheck "${RACE_JOBS:-3}" host flat
-  runs memcheck "${JOBS:-8}" auto host flat thread warp block
-} >"$out/sanitizers.txt"
+start=$SECONDS
+# side_by_side JOBS: runs the lines, until the time is used
+side_by_side() {
+  local left=$((limit - (SECONDS - start)))
+  [ "$left" -gt 0 ] && timeout "$left" xargs -P "$1" -L 1 bash -c 'one "$@"' one
+}
+races=$(runs racecheck host flat)
+accesses=$(runs memcheck auto host flat thread warp block)
+# Eight processes under racecheck once took the 128 GB of a machine, and the kernel ended one of them.
+{ side_by_side "${RACE_JOBS:-3}" <<<"$races"; side_by_side "${JOBS:-8}" <<<"$accesses"; } >"$out/sanitizers.txt"
+wanted=$(wc -l <<<"$races"$'\n'"$accesses")
 passed=$(grep -c '^ok ' "$out/sanitizers.txt") failed=$(grep -c '^FAIL ' "$out/sanitizers.txt")
+[ "$((passed + failed))" = "$wanted" ] || echo "$((wanted - passed - failed)) did not end in $limit s" | tee -a "$out/sanitizers.txt"
 echo "sanitizers: $passed passed, $failed failed" | tee -a "$out/sanitizers.txt"
-[ "$failed" = 0 ] && [ "$passed" -gt 0 ]
+[ "$passed" = "$wanted" ] && [ "$passed" -gt 0 ]

@@ -132,6 +132,20 @@ std::string Checker::pattern_text(const Value* v) {
   return "_";
 }
 
+bool Checker::pattern_holds(const Value* v, CtorId outer, CtorId first) {
+  std::vector<const Value*> work{v};
+  while (!work.empty()) {
+    const Value* at = m_.force(work.back());
+    work.pop_back();
+    if (at->tag != Tag::Ctr) continue;
+    const CtrValue* c = as<CtrValue>(at);
+    const Value* inside = c->count > 0 ? m_.force(c->fields[0]) : nullptr;
+    if (CtorId(c->a) == outer && inside != nullptr && inside->tag == Tag::Ctr && CtorId(inside->a) == first) return true;
+    work.insert(work.end(), c->fields, c->fields + c->count);
+  }
+  return false;
+}
+
 void Checker::check_descent(TermId ref, const Spine* spine, const Env* env) {
   const std::string name = def_text(frame_.def);
   if (spine == nullptr) {

@@ -179,7 +179,7 @@ void Checker::missing_cases(TermId id, const AdtValue* adt, bool spine, bool lit
     if (m.match.file == where.file && m.match.offset == where.offset) entry = &m;
   }
   if (entry == nullptr) {
-    missing_.push_back({where, {}, 0, literals, bare, !spine || !frame_.def.valid(), DataId(adt->a)});
+    missing_.push_back({.match = where, .literals = literals, .bare = bare, .lambda = !spine || !frame_.def.valid(), .data = DataId(adt->a)});
     entry = &missing_.back();
     ++reported_;
   }
@@ -223,6 +223,11 @@ void Checker::missing_cases(TermId id, const AdtValue* adt, bool spine, bool lit
     std::string text;
     for (const Value* p : row) text += (text.empty() ? "" : ", ") + pattern_text(p);
     missing.push_back(fmt::format("`case {}`", text));
+    const KnownNames& k = m_.known();
+    for (const Value* p : row) {
+      entry->chars = entry->chars || pattern_holds(p, k.chr, k.u32);
+      entry->strings = entry->strings || pattern_holds(p, k.scon, k.chr);
+    }
   }
 }
 
@@ -232,15 +237,13 @@ void Checker::report_missing() {
     for (const std::string& c : m.cases) list += (list.empty() ? "" : ", ") + c;
     if (m.more != 0) list += fmt::format(" and {} more", m.more);
     const bool one = m.cases.size() == 1 && m.more == 0;
-    const bool chars = std::any_of(m.cases.begin(), m.cases.end(), [](const std::string& c) { return c.find("Chr{U32{") != std::string::npos; });
-    Diagnostic& d = report(Code::C15, m.match, m.literals ? fmt::format("literal cases never cover `{}`", chars ? "Char" : name_text(book_.datatypes[m.data].name))
+    Diagnostic& d = report(Code::C15, m.match, m.literals ? fmt::format("literal cases never cover `{}`", m.chars ? "Char" : name_text(book_.datatypes[m.data].name))
                                                           : fmt::format("missing {}: {}", one ? "case" : "cases", list));
-    const bool strings = std::any_of(m.cases.begin(), m.cases.end(), [](const std::string& c) { return c.find("SCon{Chr{") != std::string::npos; });
-    if (strings) d.message = "literal cases never cover `String`";
+    if (m.strings) d.message = "literal cases never cover `String`";
     d.notes.push_back("a match covers every value of the matched type");
     if (m.bare) d.notes.push_back("this match has no cases of its own: those of a match inside a case stand to the right of that `case`");
     if (m.lambda) d.fix = "a lambda-match takes an arm for each constructor, `K: x => y => ..` with its fields, and last a function for all others, `_ => ..`";
-    else d.fix = m.literals || strings ? std::string("add `case _:` for all other values") : std::string("add the missing cases, or `case _:`");
+    else d.fix = m.literals || m.strings ? std::string("add `case _:` for all other values") : std::string("add the missing cases, or `case _:`");
   }
   missing_.clear();
 }

@@ -116,6 +116,7 @@ class Checker {
   void check_descent(TermId ref, const Spine* spine, const Env* env);
   std::vector<const Value*> left_hand_side(size_t* written = nullptr);   // written: how many patterns the path has given, past the parameters too
   std::string pattern_text(const Value* pattern);
+  bool pattern_holds(const Value* pattern, core::CtorId outer, core::CtorId first);   // somewhere `outer`, whose first field is a `first`
   void suggest_order();
   std::string signature_text(const std::vector<size_t>& order);
 
@@ -206,6 +207,7 @@ class Checker {
     std::vector<std::string> cases;
     uint32_t more = 0;
     bool literals = false, bare = false;
+    bool chars = false, strings = false;   // it is literals of these that do not cover all
     bool lambda = false;   // a lambda-match: it has arms and belongs to no row of the def
     core::DataId data;
   };

@@ -265,6 +265,9 @@ def main():
                     with open(os.path.join(args.keep, f"seed_{seed}.bend"), "w", encoding="utf-8") as f:
                         f.write(text)
     print(f"{args.count} mutants checked, {ran} of them run")
+    if ran == 0 and args.count >= 100:   # about one in seven does
+        bad = bad or 1
+        print("none of them ran")
     print(f"{args.count - bad} passed, {bad} failed")
     return 1 if bad else 0
 
