@@ -20,7 +20,7 @@ void name_call(Message* m, const BendGpuEntry* entry) {
   if (entry->site) m->text(" (").text(entry->site).text(")");
 }
 
-// This call runs on the CPU: an error under `require`, a line a def under stats.
+// This call runs on the CPU: an error under `require`, else one line for the def, so that nobody takes a time for the GPU's.
 uint32_t refuse(BendWorker* worker, Gpu* gpu, const BendGpuEntry* entry, const char* reason, size_t size) {
   Message m;
   if (gpu->config.use == Use::Require) {
@@ -31,7 +31,7 @@ uint32_t refuse(BendWorker* worker, Gpu* gpu, const BendGpuEntry* entry, const c
   }
   ++gpu->counters.refused;
   bool* noted = &gpu->noted[entry - gpu->program->entries];
-  if ((gpu->config.stats || gpu->config.use == Use::Emulate) && !*noted) {
+  if (!*noted) {
     m.text("bend: note: ");
     name_call(&m, entry);
     m.text(" runs on the CPU: ").bytes(reason, size).text("\n");
@@ -108,7 +108,11 @@ uint32_t call(BendWorker* worker, Gpu* gpu, const BendGpuEntry* entry, char* pay
   const uint64_t asked = now_ns();
   if (entry->refusal) return refuse(worker, gpu, entry, entry->refusal, strlen(entry->refusal));
   wait_for_device(gpu);
-  if (gpu->refused) return refuse(worker, gpu, entry, gpu->why.data(), gpu->why.size());
+  if (gpu->refused) {
+    refuse(worker, gpu, entry, gpu->why.data(), gpu->why.size());
+    memset(gpu->noted, true, gpu->program->entry_count);   // the reason is the same for all
+    return 0;
+  }
   if (entry->result.size > kResultBytes || BEND_TASK_HEADER + entry->args.size > gpu->space.task_stride) {
     const char* reason = "its arguments or its result are too large by value";
     return refuse(worker, gpu, entry, reason, strlen(reason));

@@ -174,7 +174,8 @@ Gpu* gpu_open(const GpuConfig& config, const BendGpuProgram* program, bool* fail
   }
   if (program->code_count == 0) {
     gpu->refused = true;
-    gpu->why.text("the program holds no device code");
+    // Unless one is required, `bendc run` makes none where it finds no driver: then that is the reason.
+    if (config.use == Use::Require || driver_open(&gpu->device.driver, config.library, &gpu->why)) gpu->why.text("the program holds no device code");
     return gpu;
   }
   if (pthread_create(&gpu->starter, nullptr, start_device, gpu) == 0) {
